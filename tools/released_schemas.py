@@ -84,31 +84,33 @@ def _of_api(name: str, old: Document, new: Document) -> Iterator[str]:
 def _of_operation(
     place: str, old: Document, new: Document, operation: Document, there: Document
 ) -> Iterator[str]:
-    parameters = {each["name"]: each for each in there["parameters"]}
+    sent, read = _Comparison(old, new, "sent"), _Comparison(old, new, "read")
+    taken = {each["name"]: each for each in there["parameters"]}
     known = {each["name"]: each for each in operation["parameters"]}
-    for each in known.keys() - parameters.keys():
+    for each in sorted(known.keys() - taken.keys()):
         yield f"{place}: does not take {each} any more"
-    for each, parameter in parameters.items():
+    for each, parameter in taken.items():
         if parameter["required"] and not known.get(each, {"required": False})["required"]:
             yield f"{place}: needs {each}, which programs do not send"
         if each in known:
-            sent = _Comparison(old, new, "sent")
-            yield from sent.of(f"{place}: {each}", known[each]["schema"], parameter["schema"])
-    bodies = _contents(there.get("requestBody", {}))
-    for media_type, schema in _contents(operation.get("requestBody", {})).items():
-        if media_type not in bodies:
-            yield f"{place}: does not take {media_type} any more"
-        else:
-            sent = _Comparison(old, new, "sent")
-            yield from sent.of(f"{place}: body", schema, bodies[media_type])
+            schemas = known[each]["schema"], parameter["schema"]
+            yield from sent.of(f"{place}: {each}", *schemas)
+    bodies = operation.get("requestBody", {}), there.get("requestBody", {})
+    yield from _of_contents(f"{place}: body", sent, *bodies)
     for status, response in operation["responses"].items():
-        answers = _contents(there["responses"].get(status, {}))
-        for media_type, schema in _contents(response).items():
-            if media_type in answers:
-                read = _Comparison(old, new, "read")
-                yield from read.of(f"{place}: {status}", schema, answers[media_type])
-            elif int(status) < 400:  # noqa: PLR2004 -- HTTP's errors
-                yield f"{place}: does not answer {status} with {media_type} any more"
+        answers = there["responses"].get(status, {})
+        yield from _of_contents(f"{place}: {status}", read, response, answers)
+
+
+def _of_contents(
+    place: str, comparison: "_Comparison", old: Document, new: Document
+) -> Iterator[str]:
+    there = _contents(new)
+    for media_type, schema in _contents(old).items():
+        if media_type in there:
+            yield from comparison.of(place, schema, there[media_type])
+        else:
+            yield f"{place}: not in {media_type} any more"
 
 
 def _contents(part: Document) -> dict[str, Document]:
@@ -131,11 +133,10 @@ class _Comparison:
             self._seen.add(references)
         old, new = _resolved(self._old, old), _resolved(self._new, new)
         yield from self._of_types(place, _types(self._old, old), _types(self._new, new))
-        if "const" in old and new.get("const") != old["const"]:
-            yield f"{place}: was always {old['const']!r}, and is not now"
-        gone = set(old.get("enum", ())) - set(new.get("enum", old.get("enum", ())))
-        if gone and self._side != "read":
-            yield f"{place}: may not be {', '.join(sorted(gone))} any more"
+        had, has = _words(self._old, old), _words(self._new, new)
+        gone = had - has if has else set()
+        if gone and (self._side != "read" or len(had) == 1):
+            yield f"{place}: may not be {', '.join(sorted(map(str, gone)))} any more"
         yield from self._of_fields(place, old, new)
         for part in ("items", "additionalProperties"):
             if isinstance(old.get(part), dict) and isinstance(new.get(part), dict):
@@ -158,9 +159,8 @@ class _Comparison:
             else:
                 yield from self.of(f"{place}.{name}", had[name], has[name])
         if self._side != "sent":
-            for name in sorted(needed - needs & has.keys() if has else ()):
-                if name in has:
-                    yield f"{place}.{name}: was always there, and may be missing now"
+            for name in sorted((needed - needs) & has.keys()):
+                yield f"{place}.{name}: was always there, and may be missing now"
         if self._side != "read":
             for name in sorted(needs - needed):
                 yield f"{place}.{name}: is needed now, which was not written before"
@@ -170,7 +170,7 @@ class _Comparison:
         members = {_name(each): each for each in _alternatives(new)}
         for each in _alternatives(old):
             there = members.get(_name(each))
-            if there is not None:
+            if there is not None and not _is_scalar(each):
                 yield from self.of(place, each, there)
             elif "$ref" in each:
                 yield f"{place}: {_name(each)} is not among its forms any more"
@@ -178,6 +178,20 @@ class _Comparison:
 
 def _alternatives(schema: Document) -> list[Document]:
     return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+
+
+def _is_scalar(schema: Document) -> bool:
+    return "$ref" not in schema and schema.get("type") not in {"object", "array"}
+
+
+def _words(document: Document, schema: Document) -> set[Any]:
+    """Return the values that a schema lists; empty where it lists none, or allows others too."""
+    schema = _resolved(document, schema)
+    members = [each for each in _alternatives(schema) if each.get("type") != "null"]
+    if members:
+        words = [_words(document, each) for each in members]
+        return set().union(*words) if all(words) else set()
+    return {schema["const"]} if "const" in schema else set(schema.get("enum", ()))
 
 
 def _name(schema: Document) -> str:

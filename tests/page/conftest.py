@@ -24,7 +24,6 @@ from tests.page.pretend import PUSHED, Api, folded, records_of, sample_lines
 from tests.page.told import NOW_MS, SESSION, Told
 from tests.patience import PATIENCE_S
 
-
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
