@@ -19,7 +19,7 @@ TYPES: Final = {
 """The CloudEvents types by kind."""
 _KINDS: Final = {name: kind for kind, name in TYPES.items()}
 
-KNOWNTYPES: Final = frozenset(name.encode() for name in _KINDS)
+KNOWN_TYPES: Final = frozenset(name.encode() for name in _KINDS)
 """Types that this build reads, as they are in the header."""
 
 
