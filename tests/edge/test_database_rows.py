@@ -81,26 +81,26 @@ def test_a_row_that_is_complete_later_comes_then(notes: NotesDatabase) -> None:
 def test_rows_that_wait_are_remembered(notes: NotesDatabase) -> None:
     for name in "abc":
         notes.add(name, done=name == "b")
-    names, *at = names_behind(notes)
+    names, place, mark = names_behind(notes)
     assert names == "b"
-    assert names_behind(notes, *at) == ("", *at)
+    assert names_behind(notes, place, mark) == ("", place, mark)
     notes.complete("c")
-    names, *at = names_behind(notes, *at)
+    names, place, mark = names_behind(notes, place, mark)
     assert names == "c"
     notes.complete("a")
     notes.add("d", done=True)
-    names, *at = names_behind(notes, *at)
+    names, place, mark = names_behind(notes, place, mark)
     assert names == "ad"
-    assert names_behind(notes, *at)[0] == ""
+    assert names_behind(notes, place, mark)[0] == ""
 
 
 def test_a_row_with_the_number_of_one_that_waited_is_another(notes: NotesDatabase) -> None:
     notes.add("a", done=True)
     notes.add("b")
-    _, *at = names_behind(notes)
+    _, place, mark = names_behind(notes)
     notes.execute("DELETE FROM notes WHERE id = 'b'")
     notes.add("c", done=True)
-    assert names_behind(notes, *at)[0] == "c"
+    assert names_behind(notes, place, mark)[0] == "c"
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -221,11 +221,11 @@ def test_another_process_that_writes_keeps_no_reader_out(
     notes.connection.close()
     writer = OtherWriter(notes.path, mode, begin)
     try:
-        names, *at = names_behind(notes)
+        names, place, mark = names_behind(notes)
         assert names == "a"
         writer.go_on()
         writer.wait_for("wrote")
-        assert names_behind(notes, *at)[0] == "".join(map(str, range(100)))
+        assert names_behind(notes, place, mark)[0] == "".join(map(str, range(100)))
     finally:
         writer.end()
 

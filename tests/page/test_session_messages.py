@@ -26,8 +26,8 @@ def turn(number: int, content: Json, role: str = "user") -> dict[str, Json]:
 
 def lines() -> list[dict[str, Json]]:
     """Return turns, a compaction, and what followed it."""
-    call = {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a.csv"}}
-    result = {"type": "tool_result", "tool_use_id": "c", "content": RESULT}
+    call: Json = {"type": "tool_use", "id": "c", "name": "Read", "input": {"file_path": "a.csv"}}
+    result: Json = {"type": "tool_result", "tool_use_id": "c", "content": RESULT}
     return [
         *(turn(number, f"turn {number}") for number in range(TURNS)),
         {"type": "system", "subtype": "compact_boundary", "uuid": "b"},

@@ -153,7 +153,7 @@ HEAD = {
     "accumulated_output_tokens": 10_000,
 }
 WORDS = "Fix the parser"
-CAPTURE = {
+CAPTURE: dict[str, list[Any]] = {
     ".local/share/goose/sessions/20250910_101112.jsonl": [
         HEAD,
         {

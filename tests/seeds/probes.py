@@ -276,7 +276,8 @@ PROBES: Final[dict[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (
         auto_compacted_text, box_columns, catalog_window, chat_events, chat_fields, compact_box,
-        compact_text, context_box, context_text, cumulative, displays.auto_compacting_line, displays.complete_line,
+        compact_text, context_box, context_text, cumulative,
+        displays.auto_compacting_line, displays.complete_line,
         displays.preview, displays.short_count, displays.status_text, displays.warning_line,
         displays.warning_text, estimate, figure, header_text, limits, marker_text, memory, prompt,
         records, seed_001, seed_002, seed_004, session, tokens_002, totals, window,
