@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.adapter import Adapter, Folders, Tells
+from contextgauge.normalise.adapter import Adapter, Folders
+from contextgauge.normalise.tells import Tells
 from streams.cli.runtimes import FIGURES, read_runtimes, recognised_runtimes
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "RUNTIMES.md"

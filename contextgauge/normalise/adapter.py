@@ -7,13 +7,14 @@ stays when a line is shortened or sent without its texts), conversations, titles
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum, StrEnum, auto
+from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
+from contextgauge.normalise.tells import Tells
 from contextgauge.record_words import Runtime
 from contextgauge.records import Json
 from contextgauge.runtime_settings import SettingsReading
@@ -249,43 +250,6 @@ class Folders(NamedTuple):
     transcripts: str
     archive: str | None = None
     archived: str | None = None
-
-
-class Source(StrEnum):
-    """Where a figure of a runtime comes from."""
-
-    MEASURED = "measured"
-    """The runtime writes it."""
-    DERIVED = "derived"
-    """A rule gives it from what the runtime writes."""
-    UNKNOWN = "unknown"
-
-
-class Tells(NamedTuple):
-    """What is known of the sessions of a runtime, by its files: a row of `docs/RUNTIMES.md`.
-
-    `version` is the newest one whose files or source were compared with what is read. `window` is
-    derived where only the model's name gives it; `start` to `own_cost` are of a compaction,
-    `composition` is what fills the window. `note` says what is known only at times, in a sentence.
-    """
-
-    version: str
-    window: Source = Source.UNKNOWN
-    size: Source = Source.UNKNOWN
-    start: Source = Source.UNKNOWN
-    end: Source = Source.UNKNOWN
-    trigger: Source = Source.UNKNOWN
-    duration: Source = Source.UNKNOWN
-    summary: Source = Source.UNKNOWN
-    own_cost: Source = Source.UNKNOWN
-    composition: Source = Source.UNKNOWN
-    subagents: Source = Source.UNKNOWN
-    threshold: Source = Source.UNKNOWN
-    note: str = ""
-
-    def sources(self) -> dict[str, Source]:
-        """Return where each figure comes from."""
-        return {name: value for name, value in self._asdict().items() if isinstance(value, Source)}
 
 
 class Database(NamedTuple):

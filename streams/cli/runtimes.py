@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from contextgauge.normalise.adapter import Adapter, Source, Tells
+from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.runtimes import RUNTIMES
+from contextgauge.normalise.tells import Source, Tells
 from schemas.records import Json
 from streams.cli.screen.figures import count, safe
 from streams.cli.screen.options import AsJson

@@ -1,111 +1,25 @@
 """`contextgauge view` as a process: killed and stopped, started twice, with nothing given."""
 
 import json
-import re
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
-import urllib.request
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contextgauge.normalise.runtimes import ADAPTERS
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
 from tests.core.given import moment
+from tests.e2e.view_kit import View
 from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
 from tests.patience import PATIENCE_S
-from tests.runtimes import every_runtime
 from tests.runtimes.opencode_database import OpencodeDatabase
-
-
-class View:
-    """A `contextgauge view` of a folder, with a state folder of its own."""
-
-    def __init__(self, command: Command, state: Path, *arguments: str) -> None:
-        self.state = state
-        self.process: subprocess.Popen[str] = command.start(
-            "view", *arguments, "--port", "0", STATE_FOLDER=str(state)
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        match = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert match is not None, line
-        self.address = match[0]
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.address + path) as answer:
-            return json.load(answer)
-
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        answer = self.get("v1/sessions?limit=200")
-        return {session["session_id"]: session for session in answer["sessions"]}
-
-    def wait_until_read(self) -> None:
-        """Wait until all transcripts are in the views."""
-        end_s = time.monotonic() + PATIENCE_S
-        while True:
-            reading = self.get("v1/projection")["reading"]
-            if reading is not None and reading["read_bytes"] == reading["bytes"] > 0:
-                return
-            assert time.monotonic() < end_s, reading
-            time.sleep(0.05)
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        """Wait until it is true of what the view shows."""
-        end_s = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < end_s
-            time.sleep(0.05)
-
-    def file(self) -> Path:
-        (path,) = (self.state / "view").glob("*.sqlite3")
-        return path
-
-    def stop(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(timeout=PATIENCE_S)
-
-
-def test_a_home_with_every_runtime_shows_each_session_as_its_runtime_wrote_it(
-    command: Command, tmp_path: Path
-) -> None:
-    home = tmp_path / "home"
-    every_runtime.write(home)
-    command.environment["HOME"] = str(home)
-    view = View(command, tmp_path / "state", "--titles")
-    view.wait_until_read()
-    shown = [_shown(session) for session in view.sessions().values()]
-    assert sorted(shown) == sorted(every_runtime.SHOWN)
-    read = {each.runtime for each in ADAPTERS if each.tells is not None}
-    assert {each.runtime for each in shown} == read
-    assert view.stop() == 0
-    listed = json.loads(command("sessions", str(home), "--json").stdout)
-    untitled = sorted(each._replace(title=None) for each in every_runtime.SHOWN)
-    assert sorted(map(_shown, listed)) == untitled
-
-
-def _shown(session: dict[str, Any]) -> every_runtime.Shown:
-    main, identity = session["chains"]["main"], session["identity"]
-    counts = session["compactions"]
-    kinds = ("manual", "automatic", "idle", "unknown_trigger")
-    return every_runtime.Shown(
-        identity["runtime"],
-        session["session_id"],
-        main["used_tokens"],
-        main["window"],
-        sum(counts[each] for each in kinds),
-        identity["cwd"],
-        session.get("title"),
-    )
 
 
 @pytest.fixture

@@ -12,12 +12,15 @@ from tests.runtimes import (
     test_cline_sessions,
     test_cline_tasks,
     test_copilot_cli,
+    test_cursor,
     test_gemini_chats,
+    test_goose,
     test_kimi_cli,
     test_kimi_code,
     test_openhands,
     test_qwen_chats,
 )
+from tests.runtimes.goose_database import GooseDatabase
 from tests.runtimes.opencode_database import OpencodeDatabase
 
 Body = dict[str, Any]
@@ -149,6 +152,13 @@ def write(home: Path) -> None:
         database.prompt(f"{session}b", "go")
         database.answer(f"{session}b", fresh=7_000)
         database.close()
+    goose = GooseDatabase(home / ".local/share/goose/sessions/sessions.db")
+    goose.session(test_goose.SESSION)
+    goose.call(test_goose.SESSION, 16_253, 51, read=1_840, write=7)
+    goose.close()
+    cursor = test_cursor.CursorDatabase(home / ".config/Cursor/User/globalStorage/state.vscdb")
+    cursor.conversation(test_cursor.CONVERSATION, 25_000)
+    cursor.connection.close()
 
 
 _M: Final = 1_000_000
@@ -173,4 +183,6 @@ SHOWN: Final = (
     Shown("opencode", "ses_1b", 7_000, _M, 0, "/srv/opencode", "Gate"),
     Shown("kilo", "ses_2", 30_000, _M, 0, "/srv/kilo", "Parser"),
     Shown("kilo", "ses_2b", 7_000, _M, 0, "/srv/kilo", "Gate"),
+    Shown("goose", test_goose.NAMED, 16_253, _M, 0, "/repo", "Parser"),
+    Shown("cursor", test_cursor.CONVERSATION, 25_000, 176_000, 0, None, "Parser"),
 )  # fmt: skip

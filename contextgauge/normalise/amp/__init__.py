@@ -21,8 +21,6 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import (
@@ -47,6 +45,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import anthropic_usage
 from contextgauge.records import Json
 

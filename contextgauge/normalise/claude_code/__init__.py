@@ -20,8 +20,6 @@ from contextgauge.normalise.adapter import (
     Only,
     OwnCalls,
     Rows,
-    Source,
-    Tells,
     Words,
     named,
 )
@@ -30,6 +28,7 @@ from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.records import Json
 
 _INIT: Final = {"type": "system", "subtype": "init"}

@@ -19,14 +19,13 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     TextMark,
     Words,
     named,
 )
 from contextgauge.normalise.cline import sessions, tasks
 from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 FIELDS: Final[Fields] = {
     "ts": Meaning.FIGURES,

@@ -11,8 +11,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     TextMark,
     named,
     tagged,
@@ -21,6 +19,7 @@ from contextgauge.normalise.codex import conversation, lines, settings
 from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 FOLDERS: Final = Folders(
     ("CODEX_HOME",),

@@ -15,14 +15,13 @@ from contextgauge.normalise.adapter import (
     Folders,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, in_range, name, window
 from contextgauge.normalise.limit_signals import OwnWindow
 from contextgauge.normalise.signals import Body, Response, SessionFacts, Signal, Usage
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 
 _AUTOMATIC: Final = "default"
 """What stands for a model that Cursor chooses itself."""

@@ -22,8 +22,6 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     TextMark,
     tagged,
 )
@@ -38,6 +36,7 @@ from contextgauge.normalise.signals import (
     Signal,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import read_gemini_tokens
 from contextgauge.records import Json
 

@@ -20,8 +20,6 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Sign,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, flag, in_range, long_name, name, text, window
@@ -37,6 +35,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import read_inside, summary_cost
 from contextgauge.records import Json
 

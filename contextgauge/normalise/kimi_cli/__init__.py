@@ -15,8 +15,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, in_range, mapping, name, window
@@ -35,6 +33,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.records import Json
 
 _COMMAND: Final = re.compile(r"\s*/(clear|reset|compact)(?:\s|\Z)")

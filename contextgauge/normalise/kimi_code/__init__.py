@@ -15,8 +15,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, in_range, long_name, mapping, name, text
@@ -37,6 +35,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import summary_cost
 from contextgauge.records import Json
 

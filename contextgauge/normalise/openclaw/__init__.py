@@ -17,12 +17,12 @@ from contextgauge.normalise.adapter import (
     Folders,
     LineType,
     Sign,
-    Source,
     TextMark,
 )
 from contextgauge.normalise.fields import mapping
 from contextgauge.normalise.pi import FIELDS, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, SessionFacts, Signal
+from contextgauge.normalise.tells import Source
 
 _FACTS: Final = entries.runtime_facts("openclaw")
 

@@ -22,8 +22,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import (
@@ -50,6 +48,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import summary_cost
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json

@@ -15,12 +15,11 @@ from contextgauge.normalise.adapter import (
     Joined,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.openhands import conversation, events
 from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 _STATE: Final = {"id": str, "agent": dict, "stats.usage_to_metrics": dict}
 _EVENT: Final = {"kind": str, "id": str, "timestamp": str, "source": str}

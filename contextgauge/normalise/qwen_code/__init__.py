@@ -15,8 +15,6 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     TextMark,
     named,
 )
@@ -26,6 +24,7 @@ from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.qwen_code import conversation
 from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Boundary, Signal, UserLine
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.record_words import Trigger
 
 _COMPRESSED: Final = 1

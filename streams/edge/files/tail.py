@@ -19,7 +19,7 @@ from streams.edge.files.documents import (
     HEAD_BYTES,
     Document,
     document_of,
-    objects_in,
+    first_objects,
     torn,
 )
 from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
@@ -266,14 +266,8 @@ class FileTail:
         if document is not None and begin < document.begin:
             values = [] if document.header is None else [document.header]
             return self._taken(file, values, document.begin, is_live=is_live)
-        length = _BLOCK_BYTES
-        while True:
-            content = file.read(min(length, self.size - begin), begin)
-            values, end, is_open = objects_in(content)
-            is_all = begin + len(content) >= self.size
-            if values or is_all or length > HELD_LINE_BYTES:
-                break
-            length *= 2
+        content, (values, end, is_open) = first_objects(file, begin, self.size)
+        is_all = begin + len(content) >= self.size
         if not values and is_open:
             if is_all and not final:
                 return None
