@@ -230,15 +230,13 @@ def _read(
             output_tokens=output,
         )
     )
-    is_behind = two_ways.is_behind(step, chain)
-    if not is_behind:
+    if not two_ways.is_behind(step, chain):  # such a reading is of the epoch before
         complete(step, name, chain, usage)
-    if window is not None and percent is not None and not step.inherited:
-        chain.announced = _warn(step, chain, usage, window, source, percent)
-    chain.used, chain.percent = used, percent
-    # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
-    if not is_behind:
+        # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
         chain.awaited = chain.unmeasured = chain.twin = None
+        if window is not None and percent is not None and not step.inherited:
+            chain.announced = _warn(step, chain, usage, window, source, percent)
+    chain.used, chain.percent = used, percent
 
 
 def _warn(

@@ -22,6 +22,12 @@ from streams.core.times import later
 _MINUTE_MS: Final = 60_000
 """The same response has the same minute in both, or the next one where it ended between them."""
 
+_SAME_MS: Final = 2 * _MINUTE_MS
+"""Between two reports of one response whose request only one of them names."""
+
+_SAME_CALL_MS: Final = 10_000
+"""Between two reports of one response that name different requests."""
+
 _BOUNDARY_MS: Final = 5 * 60_000
 """Between the two reports of a boundary: hooks and files that are read again come between. No
 runtime compacts twice in that time without a response, which would be newer than the first."""
@@ -41,7 +47,9 @@ def is_reported(step: Step, chain: Chain, response: Response) -> bool:
     if request is not None and request == ways.own_request:
         is_latest = True
     else:
-        is_latest = counts is not None and counts == ways.own_counts
+        # Two requests of the same size are two calls, but for ids that differ by the provider.
+        apart = _SAME_MS if None in (request, ways.own_request) else _SAME_CALL_MS
+        is_latest = counts is not None and counts == ways.own_counts and _is_near(step, ways, apart)
     if is_latest:  # once: another call of the same size is another one
         chain.ways = ways._replace(own_counts=None, own_request=None)
         return True
@@ -172,6 +180,12 @@ def _ways(step: Step, chain: Chain) -> TwoWays:
     time_ms, gap_ms = step.normal.time_ms, step.gap_ms
     own_ms = None if time_ms is None or gap_ms is None else time_ms - gap_ms
     return TwoWays(own_ms, latest[0].hex() if latest[2] & responses.READ_MARK else None)
+
+
+def _is_near(step: Step, ways: TwoWays, apart_ms: int) -> bool:
+    """Return whether the latest own message is about as old, as far as both have a time."""
+    time_ms = step.normal.time_ms
+    return time_ms is None or ways.own_ms is None or abs(time_ms - ways.own_ms) <= apart_ms
 
 
 def _is_past(step: Step, ways: TwoWays) -> bool:

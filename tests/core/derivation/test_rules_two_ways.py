@@ -328,3 +328,20 @@ def test_r34_what_has_no_time_is_another_event() -> None:
     assert len(every(records, CompactBoundary)) == 2
     late = {**claude_line(9, 22_000, 5), "timestamp": None, "requestId": None}
     assert counted(taken(*claude_request(1, 22_000, 1), late).records) == [22_504, 22_504]
+
+
+def test_r34_requests_of_the_same_size_are_two_calls() -> None:
+    begin = [claude_line(0, 900, 5), *claude_request(0, 900, 5.2)]
+    records = taken(*begin, claude_line(1, 1_000, 10), *claude_request(2, 1_000, 40)).records
+    assert counted(records) == [1_404, 1_504, 1_504]
+    near = taken(*begin, claude_line(1, 1_000, 10), *claude_request(2, 1_000, 12)).records
+    assert counted(near) == [1_404, 1_504]
+
+
+def test_r34_warnings_after_a_compaction_do_not_come_from_what_was_read_before_it() -> None:
+    early = [*compaction(100), *claude_request(1, 5_000, 120)]
+    before, after = claude_line(7, 190_000, 90), claude_line(9, 190_000, 400)
+    records = taken(*early, before, line(boundary(METADATA), 100), after).records
+    warnings = [record for record in records if record.kind == "context_warning"]
+    reading = [record for record in records if record.kind == "context_reading"][-1]
+    assert [record.sequence > reading.sequence for record in warnings] == [True]
