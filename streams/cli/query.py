@@ -107,7 +107,7 @@ def _sql_of(question: str) -> str:
 
     if any(each.isspace() for each in question.strip()):  # as no name has, and every statement
         return question
-    return f"SELECT * FROM {question}" if question in VIEWS else named(question).sql
+    return f"FROM {question}" if question in VIEWS else named(question).sql
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
         folder = ArrowFolder(temporary, "parquet")
         is_whole = True
 
-        def failed(path: str, error: Exception) -> None:
+        def failed(path: str, error: OSError) -> None:
             nonlocal is_whole
             is_whole = False
             write_error(f"{safe(path)}: {reason_of(error)}\n")

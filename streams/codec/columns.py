@@ -7,9 +7,9 @@ table's own ones, and no list has to be kept. Every column may be null but `id`,
 
 import dataclasses
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import (
     Any,
     Final,
@@ -129,15 +129,16 @@ def _own(kind: str) -> tuple[tuple[Column, _Cell], ...]:
     return tuple(own)
 
 
-def _of_receipt(name: str) -> list[tuple[Column, _Cell]]:
+def _of_receipt(name: str) -> Iterator[tuple[Column, _Cell]]:
     hints = get_type_hints(ReportedReceipt)
-    return [
-        (
-            Column(_OF_RECEIPT + field.name, _type_of(_without_none(hints[field.name]))),
-            lambda fields, own=field.name: _value(getattr(fields[name], own, None)),
-        )
-        for field in dataclasses.fields(ReportedReceipt)
-    ]
+    for field in dataclasses.fields(ReportedReceipt):
+        own = field.name
+        column = Column(_OF_RECEIPT + own, _type_of(_without_none(hints[own])))
+        yield column, partial(_receipt_cell, name, own)
+
+
+def _receipt_cell(name: str, own: str, fields: Mapping[str, Any]) -> Any:
+    return _value(getattr(fields[name], own, None))
 
 
 def _cell(name: str, column_type: ColumnType) -> _Cell:

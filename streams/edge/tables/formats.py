@@ -1,7 +1,7 @@
 """The file formats of tables: how each is written, and read back to be merged."""
 
 from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyarrow import csv, ipc, parquet
@@ -23,13 +23,16 @@ class BatchWriter(Protocol):
 def batch_writer(table_format: TableFormat, target: Any, kind: str) -> BatchWriter:
     """Begin a file of a kind's rows. `target` is what PyArrow writes to."""
     schema = schema_of(kind)
+    writer: BatchWriter
     if table_format == "parquet":
-        return parquet.ParquetWriter(target, schema, compression="zstd")
-    if table_format == "arrow":
-        return ipc.new_file(target, schema, options=ipc.IpcWriteOptions(compression="zstd"))
-    if table_format == "csv":
-        return _CsvWriter(target, schema)
-    return _JsonLines(target)
+        writer = parquet.ParquetWriter(target, schema, compression="zstd")
+    elif table_format == "arrow":
+        writer = ipc.new_file(target, schema, options=ipc.IpcWriteOptions(compression="zstd"))
+    elif table_format == "csv":
+        writer = _CsvWriter(target, schema)
+    else:
+        writer = _JsonLines(target)
+    return writer
 
 
 def batches_of(table_format: TableFormat, source: Any, kind: str) -> Iterator[pa.RecordBatch]:
@@ -94,9 +97,6 @@ class _CsvWriter:
         self._writer.close()
 
 
-_CSV_NULLS: Final = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
-
-
 def _csv_batches(source: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     flat = _flat(schema)
     options = csv.ConvertOptions(
@@ -123,6 +123,12 @@ def _csv_batches(source: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         )
 
 
+def _as_json(column: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if each is None else dumps(each).decode() for each in column.to_pylist()], pa.string()
+    )
+
+
 class _JsonLines:
     """One JSON object per line: integers and texts as they are, times as RFC 3339."""
 
@@ -133,4 +139,4 @@ class _JsonLines:
         self._target.write(b"".join(dumps(row) + b"\n" for row in batch.to_pylist()))
 
     def close(self) -> None:
-        """The file's owner closes it."""
+        """Do nothing: who opened the file closes it."""

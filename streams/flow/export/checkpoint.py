@@ -18,7 +18,7 @@ class ExportedPartition:
     """How far a partition is exported: the next offset, and the last record before it."""
 
     offset: int
-    place: LogPlace = LogPlace()
+    place: LogPlace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

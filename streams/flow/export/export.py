@@ -19,7 +19,7 @@ from streams.ports.tables import TableFile, TableFolder, TableFormat, TableWrite
 NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """Hive's name for null: readers of the layout know it."""
 
-_MOST_ROWS: Final = 50_000
+MOST_ROWS: Final = 50_000
 """Rows in memory: some 100 MB of Python objects."""
 
 _SMALL_BYTES: Final = 32 * 1024 * 1024
@@ -28,7 +28,7 @@ _SMALL_BYTES: Final = 32 * 1024 * 1024
 _MERGED_BYTES: Final = 256 * 1024 * 1024
 """About so much goes into one merged file."""
 
-_MOST_OPEN: Final = 200
+MOST_OPEN: Final = 200
 """Files that are open at a time: systems allow a process 256 or more."""
 
 
@@ -92,8 +92,8 @@ class Export:
             self._buffered[place].append(row_of(record, origin))
             self._in_memory += 1
             self.uncommitted += 1
-            if self._in_memory >= _MOST_ROWS:
-                self._write(down_to=_MOST_ROWS // 2)
+            if self._in_memory >= MOST_ROWS:
+                self._write(down_to=MOST_ROWS // 2)
 
     def commit(self, partitions: dict[int, ExportedPartition] | None = None) -> None:
         """Make what was taken visible, together with the positions that it reaches."""
@@ -173,7 +173,7 @@ class Export:
         place = kind, date
         known = self._open.pop(place, None)
         if known is None:
-            if len(self._open) >= _MOST_OPEN:
+            if len(self._open) >= MOST_OPEN:
                 self._close_one()
             path = self._pending(len(self._open) + len(self._written))
             known = _Open(path, self._folder.writer(path, kind))
