@@ -104,9 +104,12 @@ def plain_name(model: str) -> str:
 
     `us.anthropic.claude-opus-4-1-20250805-v1:0` → `claude-opus-4-1-20250805-v1:0`,
     `publishers/google/models/gemini-2.5-pro` → `gemini-2.5-pro`,
-    `anthropic/claude-opus-4.5` → `claude-opus-4-5`.
+    `anthropic/claude-opus-4.5` → `claude-opus-4-5`. Behind the name of a provider, which may allow
+    less, as in `openrouter:anthropic/claude-opus-4.5`, it stays as it is.
     """
-    name = model.rsplit("/", 1)[-1].strip().lower()
+    before, _, name = model.strip().lower().rpartition("/")
+    if ":" in before and not before.startswith("arn:"):
+        return f"{before}/{name}"
     if (vendor := _VENDOR.match(name)) is not None:
         name = name[vendor.end() :]
     return _DIGIT_DOT.sub("-", name) if name.startswith("claude") else name

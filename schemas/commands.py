@@ -13,6 +13,7 @@ from contextgauge.commands import CommandEntry as CommandEntry
 from contextgauge.commands import CommandFinished as CommandFinished
 from contextgauge.commands import CommandOutcome as CommandOutcome
 from contextgauge.commands import CommandPlanned as CommandPlanned
+from contextgauge.commands import CommandRequest as CommandRequest
 from contextgauge.commands import CommandState as CommandState
 from contextgauge.commands import CommandStep as CommandStep
 from contextgauge.commands import CommandTrigger as CommandTrigger

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.adapter import Adapter, Folders, Tells
+from contextgauge.normalise.adapter import Adapter, Folders
+from contextgauge.normalise.tells import Tells
 from streams.cli.runtimes import FIGURES, read_runtimes, recognised_runtimes
 
 DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "RUNTIMES.md"
@@ -29,7 +30,7 @@ source were compared with what is read.
 
 def document() -> str:
     """Return the document's text."""
-    return "".join((_HEAD, *_table(), *_folders(), *_notes(), *_recognised()))
+    return "".join((_HEAD, *_table(), *_folders(), *_notes(), *_conversations(), *_recognised()))
 
 
 def _table() -> Iterator[str]:
@@ -65,6 +66,20 @@ def _notes() -> Iterator[str]:
 
 def _noted(adapter: Adapter, tells: Tells) -> str:
     return f"**{adapter.label}**: {tells.note}"
+
+
+def _conversations() -> Iterator[str]:
+    known = [(adapter.label, _has_conversation(adapter)) for adapter, _ in read_runtimes()]
+    read = ", ".join(label for label, is_read in known if is_read)
+    unread = ", ".join(label for label, is_read in known if not is_read)
+    yield "\n## Conversations\n\n"
+    yield f"What the model sees ([CONVERSATIONS.md](CONVERSATIONS.md)) is read of {read}.\n"
+    yield f"It is not read of {unread}.\n"
+
+
+def _has_conversation(adapter: Adapter) -> bool:
+    lines = (*adapter.types.values(), *adapter.untyped.values())
+    return any(line.conversation is not None for line in lines)
 
 
 def _recognised() -> Iterator[str]:

@@ -7,6 +7,7 @@ other list begins a new one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Generic, Protocol, TypeVar
 
 from contextgauge.compaction.compactor import Compactor
@@ -41,16 +42,23 @@ class Codec(Protocol[Item]):
 
 
 class FollowedConversations(Generic[Item]):
-    """Compacts what a framework is about to send. `codec` makes one for a conversation."""
+    """Compacts what a framework is about to send. `codec` makes one for a conversation.
 
-    def __init__(self, codec: Callable[[], Codec[Item]], compactor: Compactor | None) -> None:
+    `recall`: whether the model has the tool of this name that asks `recalled`. A tool of the
+    caller's with the same name does not count.
+    """
+
+    def __init__(
+        self, codec: Callable[[], Codec[Item]], compactor: Compactor | None, *, recall: bool = False
+    ) -> None:
         self._codec = codec
+        self._recall = recall
         self._compactor = compactor or Compactor()
         self._conversations: list[_Conversation[Item]] = []
 
     async def request(self, items: Sequence[Item], call: ModelCall) -> list[Item]:
         """Return the messages to send in place of these. Raises ConfigError."""
-        conversation = self._of(items)
+        conversation, call = self._of(items), replace(call, recall=self._recall)
         prepared = await self._compactor.before_call(conversation.history, call)
         return conversation.sent(prepared.messages)
 

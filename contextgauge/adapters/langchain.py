@@ -72,7 +72,7 @@ class CompactionMiddleware(AgentMiddleware):
     ) -> None:
         super().__init__()
         self._call = call
-        self._conversations = FollowedConversations[Any](LangchainCodec, compactor)
+        self._conversations = FollowedConversations[Any](LangchainCodec, compactor, recall=recall)
         self.tools = [self._recall_tool()] if recall else []
 
     def _recall_tool(self) -> BaseTool:

@@ -56,7 +56,9 @@ class CompactRequests(AbstractCapability[Any]):
 
     def __post_init__(self) -> None:
         """Begin without conversations."""
-        self._conversations = FollowedConversations(PydanticCodec, self.compactor)
+        self._conversations = FollowedConversations(
+            PydanticCodec, self.compactor, recall=self.recall
+        )
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """Return the tool `recall` where it is wanted."""

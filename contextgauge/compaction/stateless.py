@@ -42,6 +42,7 @@ def compact(
     window: object = call.window_tokens
     if window is not None and not (isinstance(window, int) and window > 0):
         raise ConfigError(f"window_tokens must be a number of tokens, 1 or more, not {window!r}")
+    call = replace(call, recall=False)  # nothing is kept that could be recalled
     history = History(with_fresh_usage(read_messages(messages, format)))
     compactor = compactor or Compactor()
     if now:

@@ -24,6 +24,7 @@ from contextgauge.containers import Line
 from contextgauge.delivery.blanks import LEFT_OUT, blank, characters, stub
 from contextgauge.messages import DeadLetter
 from contextgauge.normalise.adapter import (
+    NO_TEXT,
     Blocks,
     ByName,
     Either,
@@ -41,7 +42,7 @@ from contextgauge.normalise.runtimes import FIGURE_WORDS, line_of
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
-MARK = "contextgauge_no_text"
+MARK = NO_TEXT
 """Field of a message without texts: true, or the keyed hash (hex) where it has no `uuid`."""
 
 _DIGEST_BYTES = 16
@@ -80,9 +81,13 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     whenever the same message may be published again: else it would count twice where it has no
     `uuid`.
     """
-    stripped = _object(_handlers_of(line_of(body)), body)
+    line = line_of(body)
+    stripped = _object(_handlers_of(line), body)
     stripped[MARK] = True
     if name(body, "uuid") is None:
+        # What identifies it may be made of its texts: then so is this.
+        own = None if line.cause is None else line.cause(body)
+        raw = raw if own is None else own.encode("utf-8", "surrogatepass")
         stripped[MARK] = hashlib.blake2b(raw, key=key, digest_size=_DIGEST_BYTES).hexdigest()
     return stripped
 

@@ -54,26 +54,43 @@ class CallUsage:
 
 
 class SessionCalls:
-    """Publishes the calls of one agent's sessions; any thread may call it."""
+    """Publishes the calls of one agent's sessions; any thread may call it.
+
+    `chain` names the subagent whose a call is; None: the session's own.
+    """
 
     def __init__(self, publisher: PublishesMessages) -> None:
         self._publisher = publisher
         self._clock = SystemClock()
         self._counted: OrderedDict[tuple[str, str], None] = OrderedDict()
 
-    def asked(self, session: str, message_ids: Iterable[str | None]) -> None:
+    def asked(
+        self, session: str, message_ids: Iterable[str | None], chain: str | None = None
+    ) -> None:
         """Publish that messages of the user or of tools are there; each counts once, by its id."""
         for name in message_ids:
-            key = session, name or ""
-            if name is None or key in self._counted:
-                continue
-            self._counted[key] = None
-            if len(self._counted) > _REMEMBERED:
-                self._counted.popitem(last=False)
-            user: Body = {"role": "user", "content": []}
-            self._publish(session, {"type": "user", "uuid": name, "message": user})
+            if name is not None and self.is_new(session, name):
+                user: Body = {"role": "user", "content": []}
+                self._publish(session, {"type": "user", "uuid": name, "message": user}, chain)
 
-    def answered(self, session: str, call: str, model: str | None, usage: CallUsage) -> None:
+    def is_new(self, session: str, message_id: str) -> bool:
+        """Return whether a message is seen for the first time."""
+        key = session, message_id
+        if key in self._counted:
+            return False
+        self._counted[key] = None
+        if len(self._counted) > _REMEMBERED:
+            self._counted.popitem(last=False)
+        return True
+
+    def answered(
+        self,
+        session: str,
+        call: str,
+        model: str | None,
+        usage: CallUsage,
+        chain: str | None = None,
+    ) -> None:
         """Publish the answer to a call of the conversation."""
         if usage.is_reported:
             self._publish(
@@ -86,6 +103,7 @@ class SessionCalls:
                     "content": [],
                     "usage": usage.as_json(),
                 },
+                chain,
             )
 
     def compacting(self, session: str, call: str) -> None:
@@ -93,17 +111,30 @@ class SessionCalls:
         self._status(session, f"{call}-start", {"status": "compacting"})
 
     def compacted(
-        self, session: str, call: str, usage: CallUsage, trigger: str | None = "auto"
+        self,
+        session: str,
+        call: str,
+        usage: CallUsage,
+        chain: str | None = None,
+        *,
+        trigger: str | None = "auto",
+        ended_s: float | None = None,
     ) -> None:
-        """Publish that the summary is written, and what that took."""
-        if usage.is_reported:
+        """Publish that the summary is written, and what that took; a subagent's has no cost.
+
+        `ended_s` is when, in seconds since 1970, if not now.
+        """
+        if usage.is_reported and chain is None:
             answer: Body = {"id": call, "stop_reason": "end_turn", "usage": usage.as_json()}
             own: Body = {"agentId": f"acompact-{call}", "isSidechain": True, "message": answer}
-            self._publish(session, {"type": "assistant", "uuid": f"{call}-cost", **own})
+            answered: Body = {"type": "assistant", "uuid": f"{call}-cost", **own}
+            self._publish(session, answered, ended_s=ended_s)
         boundary: Body = {"subtype": "compact_boundary", "uuid": call}
         self._publish(
             session,
             {"type": "system", **boundary, "compact_metadata": {"trigger": trigger}},
+            chain,
+            ended_s=ended_s,
         )
 
     def failed(self, session: str, call: str, error: BaseException) -> None:
@@ -118,8 +149,16 @@ class SessionCalls:
     def _status(self, session: str, name: str, fields: Mapping[str, Json]) -> None:
         self._publish(session, {"type": "system", "subtype": "status", "uuid": name, **fields})
 
-    def _publish(self, session: str, message: Body) -> None:
-        now = datetime.fromtimestamp(self._clock.now_ms() / 1_000, UTC)
-        moment = now.isoformat(timespec="milliseconds")
-        whole = {**message, "session_id": session, "timestamp": moment}
+    def _publish(
+        self,
+        session: str,
+        message: Body,
+        chain: str | None = None,
+        *,
+        ended_s: float | None = None,
+    ) -> None:
+        moment_s = self._clock.now_ms() / 1_000 if ended_s is None else ended_s
+        moment = datetime.fromtimestamp(moment_s, UTC).isoformat(timespec="milliseconds")
+        of: Body = {} if chain is None else {"agent_id": chain, "parent_tool_use_id": chain}
+        whole = {**message, **of, "session_id": session, "timestamp": moment}
         self._publisher.publish(whole, session_id=session)

@@ -115,6 +115,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         session_facts.is_copy(body) or message.inherited,
         None if line.turn_ms is None else line.turn_ms(body),
         count(body, "ordinal"),
+        is_telemetry=session_facts.is_telemetry(body),
     )
 
 
@@ -137,7 +138,17 @@ def normalise_usual(usual: UsualMessage, message: InputMessage) -> Normal | None
         usage = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)
         output = usual.output if is_transcript else None
         signals = (
-            Response(key, key, usual.model, usage, output, (), exhausted=False, boundary=None),
+            Response(
+                key,
+                key,
+                usual.model,
+                usage,
+                output,
+                (),
+                exhausted=False,
+                boundary=None,
+                request_id=usual.request_id,
+            ),
         )
     elif kind == USUAL_RESPONSE_END:
         counts = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)

@@ -6,12 +6,15 @@ handles lines works from that: recognising files, deriving (`read`), publishing 
 stays when a line is shortened or sent without its texts), conversations, titles, folders.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, StrEnum, auto
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
+from contextgauge.normalise.figure_sources import FigureColumn
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
+from contextgauge.normalise.tells import Tells
 from contextgauge.record_words import Runtime
 from contextgauge.records import Json
 from contextgauge.runtime_settings import SettingsReading
@@ -21,6 +24,9 @@ ABSENT: Final = object()
 
 PRESENT: Final = object()
 """What a sign wants of a field whose value does not matter."""
+
+NO_TEXT: Final = "contextgauge_no_text"
+"""Field of a message that came without its texts: true, or a keyed hash of what identifies it."""
 
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """In the name of a file."""
@@ -219,20 +225,24 @@ class OwnCalls(NamedTuple):
 class CopiedLines(NamedTuple):
     """Lines that show whether a file's are copies of another thread's (R30).
 
-    Each has one of `signs`; `key` gives what it is known by, in a copy too.
+    Each has one of `signs`; `key` gives what it is known by, in a copy too. `folders` gives the
+    folders below `Folders.transcripts` in which a thread's file may be, where its id shows them:
+    all as deep as those of the copies.
     """
 
     signs: tuple[bytes, ...]
     key: Callable[[Body], bytes | None]
+    folders: Callable[[str], Sequence[str]]
 
 
 class Folders(NamedTuple):
     """A runtime's folders: `transcripts` and `archive` are below each of its homes.
 
     Its homes are those that the first set one of `variables` lists, separated by commas, else
-    `homes`. The runtime moves transcripts that a user archives to `archive`, and back: those whose
-    names `archived` describes. What its groups match are the folders below `transcripts` that such
-    a file came from.
+    `homes`: of these one may begin with a `$VARIABLE`, and is none where that is not set and has
+    no default. The runtime moves transcripts that a user archives to `archive`, and back: those
+    whose names `archived` describes. What its groups match are the folders below `transcripts` that
+    such a file came from.
     """
 
     variables: tuple[str, ...]
@@ -242,54 +252,32 @@ class Folders(NamedTuple):
     archived: str | None = None
 
 
-class Source(StrEnum):
-    """Where a figure of a runtime comes from."""
-
-    MEASURED = "measured"
-    """The runtime writes it."""
-    DERIVED = "derived"
-    """A rule gives it from what the runtime writes."""
-    UNKNOWN = "unknown"
-
-
-class Tells(NamedTuple):
-    """What is known of the sessions of a runtime, by its files: a row of `docs/RUNTIMES.md`.
-
-    `version` is the newest one whose files or source were compared with what is read. `window` is
-    derived where only the model's name gives it; `start` to `own_cost` are of a compaction,
-    `composition` is what fills the window. `note` says what is known only at times, in a sentence.
-    """
-
-    version: str
-    window: Source = Source.UNKNOWN
-    size: Source = Source.UNKNOWN
-    start: Source = Source.UNKNOWN
-    end: Source = Source.UNKNOWN
-    trigger: Source = Source.UNKNOWN
-    duration: Source = Source.UNKNOWN
-    summary: Source = Source.UNKNOWN
-    own_cost: Source = Source.UNKNOWN
-    composition: Source = Source.UNKNOWN
-    subagents: Source = Source.UNKNOWN
-    threshold: Source = Source.UNKNOWN
-    note: str = ""
-
-    def sources(self) -> dict[str, Source]:
-        """Return where each figure comes from."""
-        return {name: value for name, value in self._asdict().items() if isinstance(value, Source)}
-
-
 class Database(NamedTuple):
     """A SQLite database in which a runtime keeps its sessions.
 
-    `query` gives a row's number, its key and its line, a JSON object's text, of the rows after
-    `:after` that never change once they are there, in the order in which they came, at most
-    `:limit`. A file is such a database where the query can be prepared. `sessions` gives the id and
-    title of each, but for subagents'.
+    Each of `queries` gives a row's number, its key and its line, a JSON object's text, of the rows
+    after `:after` in the order in which they came, at most `:limit`. A line never changes once it
+    is there; it is null while the row is not complete. The rows of each query come behind those of
+    the query before it. A file is such a database where one of them can be prepared: of the others
+    it has not the tables. `sessions` give the id and title of each, but for subagents'.
     """
 
-    query: str
-    sessions: str
+    queries: tuple[str, ...]
+    sessions: tuple[str, ...]
+
+
+class Joined(NamedTuple):
+    """How a session in JSON documents, which its runtime writes again, is read as lines.
+
+    A file that the adapter's `files` describe, and whose name ends with `suffix`, is a session's,
+    if it has one of the `signs`. `others` are files that belong to it, as patterns of paths from
+    its folder, in which `{}` is its name without the suffix. `lines` gives the lines' objects of
+    the document and of those others: for each pattern the objects of its files, by their names.
+    """
+
+    suffix: str
+    others: tuple[str, ...]
+    lines: Callable[[Body, Sequence[Sequence[Body]]], Iterable[Body]]
 
 
 class Adapter(NamedTuple):
@@ -332,6 +320,7 @@ class Adapter(NamedTuple):
     """It replaces its own history, and sends what it knows itself, whatever others keep of it."""
     database: Database | None = None
     """Where its sessions are rows, which stand for lines."""
+    joined: Joined | None = None
     document: str | None = None
     """The field that lists the messages where a file is a single JSON object."""
     files: tuple[str, ...] = ()
@@ -346,6 +335,8 @@ class Adapter(NamedTuple):
     folders: Folders | None = None
     settings: SettingsReading | None = None
     """Of automatic compaction; its homes are those of `folders`."""
+    installation: Installation | None = None
+    """Its homes are those of `folders`, too."""
     own_calls: OwnCalls | None = None
     copied: CopiedLines | None = None
     figure_words: tuple[str, ...] = ()
@@ -360,6 +351,8 @@ class Adapter(NamedTuple):
     """Regular expressions of types that never give a size, and what to publish instead."""
     tells: Tells | None = None
     """None of one that is only recognised."""
+    figures: tuple[FigureColumn, ...] = ()
+    """Where its figures come from, by format."""
     instead: str | None = None
     """Of a file that is only recognised: what it is, and which other file has the session."""
 

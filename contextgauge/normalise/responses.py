@@ -86,7 +86,8 @@ def read_response(
     body: Body, message: Body, *, output_is_final: bool, is_whole: bool = False
 ) -> Response:
     """Return the response that an assistant frame, a transcript line or a raw response is."""
-    key = name(message, "id", "responseId", "response_id") or name(body, "request_id", "requestId")
+    request_id = name(body, "request_id", "requestId")
+    key = name(message, "id", "responseId", "response_id") or request_id
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
     boundary = inner_boundary(message)
@@ -106,6 +107,7 @@ def read_response(
         message.get("stop_reason") == _WINDOW_EXCEEDED,
         boundary,
         is_whole=is_whole,
+        request_id=request_id,
     )
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Final, TypeAlias, get_args
 
 from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, LineType, Meaning, Sign, joined
+from contextgauge.normalise.figure_sources import figure_table
 from contextgauge.normalise.signals import Body
 from contextgauge.record_words import ADAPTER_FOLDERS, Runtime
 
@@ -60,12 +61,22 @@ OWN_CALL_PREFIXES: Final = tuple(each.prefix for each in OWN_CALLS)
 DATABASES: Final = tuple((each, each.database) for each in ADAPTERS if each.database is not None)
 """The runtimes whose sessions are rows."""
 
+JOINED: Final = tuple((each, each.joined) for each in ADAPTERS if each.joined is not None)
+"""The runtimes whose sessions are documents, which are read as lines together."""
+
 FIGURE_WORDS: Final = frozenset(name for each in ADAPTERS for name in each.figure_words)
 """Fields among figures that hold a word: an answer's usage is in the lines of any runtime."""
 
 FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
 SETTINGS: Final = {each.runtime: each.settings for each in ADAPTERS if each.settings is not None}
 """By runtime."""
+
+FIGURE_TABLE: Final = figure_table(
+    column
+    for adapter in sorted(ADAPTERS, key=lambda each: each.runtime)
+    for column in adapter.figures
+)
+"""Where each figure comes from, by format: the titles, then a row for each figure."""
 
 VERSIONS: Final = tuple(name for adapter in ADAPTERS for name in adapter.versions)
 
@@ -200,6 +211,11 @@ def document_of(header: Body) -> Adapter | None:
 
 MARKS: Final = tuple(mark for each in ADAPTERS for mark in each.marks)
 """Of all runtimes: a conversation does not say which one wrote it."""
+
+
+def has_sign_of(adapter: Adapter, body: Body) -> bool:
+    """Return whether a message has one of the signs of a runtime."""
+    return any(each is adapter and _fits(signs, body) for signs, each in _SIGNED)
 
 
 def _first(rows: _Signed, body: Body) -> Adapter | None:

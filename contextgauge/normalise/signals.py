@@ -148,9 +148,9 @@ class Timing(NamedTuple):
 class Response:
     """One line or frame of an API response (R9).
 
-    `key` identifies the response in the chain's memory, `response_id` in records. `output` is
-    the response's output where this line has the final count. `boundary` is a compaction reported
-    inside the response (R29). `is_whole`: no other line of the response will come.
+    `key` identifies the response in the chain's memory, `response_id` in records, `request_id` in
+    telemetry. `output` is the response's output where this line has the final count. `boundary` is
+    a compaction reported inside the response (R29). `is_whole`: no other line of it will come.
     """
 
     key: str | None
@@ -162,6 +162,7 @@ class Response:
     exhausted: bool
     boundary: Boundary | None
     is_whole: bool
+    request_id: str | None
 
     def __init__(
         self,
@@ -175,6 +176,7 @@ class Response:
         boundary: Boundary | None,
         *,
         is_whole: bool = False,
+        request_id: str | None = None,
     ) -> None:
         self.key = key
         self.response_id = response_id
@@ -185,6 +187,7 @@ class Response:
         self.exhausted = exhausted
         self.boundary = boundary
         self.is_whole = is_whole
+        self.request_id = request_id
 
 
 class ResponseEnd(NamedTuple):
@@ -199,8 +202,7 @@ class ResponseEnd(NamedTuple):
     usage: Usage | None = None
 
 
-@dataclass(slots=True, init=False)
-class UserLine:
+class UserLine(NamedTuple):
     """A `user` line. `mark` says that it may be a compaction's summary (R23).
 
     Then `text` is what it says, None where its content is not a string.
@@ -210,18 +212,6 @@ class UserLine:
     mark: Literal["compact_summary", "synthetic"] | None
     uuid: str | None
     text: str | None
-
-    def __init__(
-        self,
-        counted: bool,
-        mark: Literal["compact_summary", "synthetic"] | None,
-        uuid: str | None,
-        text: str | None,
-    ) -> None:
-        self.counted = counted
-        self.mark = mark
-        self.uuid = uuid
-        self.text = text
 
 
 class CompactionStatus(NamedTuple):
@@ -345,6 +335,7 @@ class Normal:
     since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
     whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
     began that the line opens, by its id; `ordinal` is the line's number in its rollout (R30).
+    `is_telemetry`: it is exported next to what the session itself writes (R34).
     """
 
     session_id: str | None
@@ -360,6 +351,7 @@ class Normal:
     inherited: bool | None
     turn_ms: int | None
     ordinal: int | None
+    is_telemetry: bool
 
     def __init__(
         self,
@@ -376,6 +368,8 @@ class Normal:
         inherited: bool | None = None,
         turn_ms: int | None = None,
         ordinal: int | None = None,
+        *,
+        is_telemetry: bool = False,
     ) -> None:
         self.session_id = session_id
         self.cause = cause
@@ -390,6 +384,7 @@ class Normal:
         self.inherited = inherited
         self.turn_ms = turn_ms
         self.ordinal = ordinal
+        self.is_telemetry = is_telemetry
 
     @property
     def time_ms(self) -> int | None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from contextgauge.normalise.fields import count, items, mapping
 from contextgauge.normalise.signals import Body, Usage
+from contextgauge.records import Json
 from contextgauge.reported_receipt import ReportedReceipt
 
 _RESPONSE_ITERATIONS: Final = ("message", "fallback_message")
@@ -60,6 +61,19 @@ def read_output(usage: Body) -> int | None:
         "candidatesTokenCount",
         "candidates_token_count",
     )
+
+
+def anthropic_usage(usage: Usage | None, output: int | None) -> dict[str, Json]:
+    """Return the `usage` of a message in Anthropic's form; nothing where it is unknown."""
+    if usage is None:
+        return {}
+    counts: dict[str, Json] = {
+        "input_tokens": usage.input,
+        "output_tokens": output,
+        "cache_creation_input_tokens": usage.creation,
+        "cache_read_input_tokens": usage.read,
+    }
+    return {"usage": counts}
 
 
 def summary_cost(usage: Usage | None, output: int | None) -> ReportedReceipt | None:

@@ -17,7 +17,7 @@ class UsualMessage(NamedTuple):
     """The values of a message that count; what is null or missing is None.
 
     `kind` is one of the constants above; `moment` in milliseconds since 1970 where it is written as
-    usual, else as it stands. The last seven are a response's; `creation_1h` is what was written to
+    usual, else as it stands. The last eight are a response's; `creation_1h` is what was written to
     the cache for an hour.
     """
 
@@ -39,6 +39,7 @@ class UsualMessage(NamedTuple):
     read: int | None = None
     output: int | None = None
     creation_1h: int | None = None
+    request_id: str | None = None
 
 
 NOTHING: Final = UsualMessage(-1)

@@ -1,10 +1,13 @@
 """What hooks did for a session, remembered in the state folder: one small file for each fact.
 
-A runtime runs several hooks at once, so a fact is claimed by one process, and replaced at once.
+A runtime runs several hooks at once, so a crossing is found by one process, and a text replaced at
+once.
 """
 
+import fcntl
 import hashlib
 import os
+import re
 import time
 from contextlib import suppress
 from typing import Final
@@ -13,6 +16,7 @@ from contextgauge.state_folder import state_folder
 from contextgauge.units import DAY_MS
 
 _KEPT_MS: Final = 30 * DAY_MS
+_SEEN: Final = re.compile(rb"(above|below) (\d{1,18})\n")
 
 
 class HookMemory:
@@ -38,22 +42,27 @@ class HookMemory:
         own.replace(self._path)
         self._forget_old()
 
-    def claim(self) -> bool:
-        """Remember the fact; return whether it was not remembered yet: for one of several only.
+    def crosses(self, *, is_above: bool, as_of_ms: int) -> bool:
+        """Remember on which side of a mark a session is; return whether it has just crossed it.
 
-        Raises OSError where that is not known.
+        For one of several processes only: each compares and writes under the file's lock, and what
+        is not newer than what another one has seen, as of `as_of_ms`, changes nothing. Raises
+        OSError where that is not known.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            self._path.touch(mode=0o600, exist_ok=False)
-        except FileExistsError:
-            return False
-        self._forget_old()
-        return True
-
-    def release(self) -> None:
-        """Forget the fact."""
-        self._path.unlink(missing_ok=True)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            seen = _SEEN.fullmatch(file.read())
+            was_above = seen is not None and seen[1] == b"above"
+            if seen is not None and as_of_ms <= int(seen[2]):
+                return False
+            file.seek(0)
+            file.write(b"%s %d\n" % (b"above" if is_above else b"below", as_of_ms))
+            file.truncate()
+        if seen is None:
+            self._forget_old()
+        return is_above and not was_above
 
     def _forget_old(self) -> None:
         """Forget facts of sessions of long ago."""

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from typing import Annotated, Final
 
@@ -97,12 +98,12 @@ def _figures(given: HookInput) -> Figures | None:
     return asked.figures()
 
 
-def _claimed(memory: HookMemory, figures: Figures, at: float) -> bool:
+def _crosses(memory: HookMemory, figures: Figures, at: float) -> bool:
     """Return whether this process is the one that finds a threshold crossed."""
-    if _is_below(figures, at):
-        memory.release()
-        return False
-    return memory.claim()
+    as_of_ms = figures.as_of_ms
+    if as_of_ms is None:  # of messages without times: hooks see them in their order
+        as_of_ms = time.time_ns() // 1_000_000
+    return memory.crosses(is_above=not _is_below(figures, at), as_of_ms=as_of_ms)
 
 
 def _is_below(figures: Figures, at: float) -> bool:
@@ -112,7 +113,7 @@ def _is_below(figures: Figures, at: float) -> bool:
 def _run_at(command: str, given: HookInput, figures: Figures, thresholds: list[float]) -> None:
     """Run a person's command for the highest threshold that was crossed since the last hook."""
     memories = {at: HookMemory(f"ran {at:g} {command}", given.session_id) for at in thresholds}
-    crossed = [at for at, memory in memories.items() if _claimed(memory, figures, at)]
+    crossed = [at for at, memory in memories.items() if _crosses(memory, figures, at)]
     if crossed:
         _run(command, given, figures, crossed[-1])
 
@@ -161,9 +162,9 @@ def _tell(given: HookInput, figures: Figures, thresholds: list[float]) -> None:
     if given.event not in _FOR_THE_MODEL:
         for at, memory in memories.items():
             if _is_below(figures, at):
-                memory.release()
+                _crosses(memory, figures, at)
         return
-    new = [at for at, memory in memories.items() if _claimed(memory, figures, at)]
+    new = [at for at, memory in memories.items() if _crosses(memory, figures, at)]
     if new:
         output = {"hookEventName": given.event, "additionalContext": text_of(figures, new[-1])}
         write_lines([codec.dumps({"hookSpecificOutput": output})])

@@ -6,14 +6,16 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from contextgauge.normalise.adapter import Adapter, Source, Tells
+from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.runtimes import RUNTIMES
+from contextgauge.normalise.tells import Source, Tells
 from schemas.records import Json
 from streams.cli.screen.figures import count, safe
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import cell, out, reading, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.edge.files.database import titles_in
+from streams.edge.files.housekeeping import DATABASES
 from streams.edge.files.names import name_of
 from streams.edge.files.runtime_folders import folders_of
 from streams.edge.files.watch import TranscriptFinder
@@ -87,11 +89,10 @@ def runtimes(*, as_json: AsJson = False) -> None:
 def _present(adapter: Adapter, tells: Tells) -> PresentRuntime:
     folders = [str(each) for each in folders_of(adapter, os.environ) if each.is_dir()]
     files = TranscriptFinder((), folders).look(0.0)
-    if adapter.database is None:
-        sessions = len({name.unit for each in files if (name := name_of(each.path)).is_main})
-    else:
-        sessions = sum(_sessions_in(each.place) for each in files)
-    return PresentRuntime(adapter, tells, folders, sessions)
+    databases = [each.place for each in files if each.place.endswith(DATABASES)]
+    names = [name_of(each.path) for each in files if each.place not in databases]
+    sessions = len({name.unit for name in names if name.is_main})
+    return PresentRuntime(adapter, tells, folders, sessions + sum(map(_sessions_in, databases)))
 
 
 def _sessions_in(place: str) -> int:

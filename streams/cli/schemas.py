@@ -1,4 +1,8 @@
-"""`contextgauge schemas`: the JSON Schemas of records and views, generated from `schemas/`."""
+"""`contextgauge schemas`: what programs may rely on, generated from the code.
+
+JSON Schemas of records and views, the AsyncAPI document of the topics, and the OpenAPI documents of
+the servers.
+"""
 
 import re
 from pathlib import Path
@@ -18,13 +22,15 @@ from schemas.records import (
     event_type,
 )
 from streams import codec
+from streams.cli.api_documents import api_documents
+from streams.cli.asyncapi import asyncapi_document
 from streams.cli.screen.output import say
 from streams.codec.cloudevents import OPTIONAL_FIELDS
 
 SCHEMA_FOLDER = Path("schemas/json")
 """Under the current folder: in a checkout, where they are under version control."""
 
-_OWN_NAME = re.compile(r"(?:view\.)?[a-z_]+\.v\d+\.json")
+_OWN_NAME = re.compile(r"(?:view\.)?[a-z_]+\.v\d+\.json|openapi\.[a-z]+\.json|asyncapi\.json")
 
 VIEW_CLASSES: dict[str, type] = {
     "session": views.SessionView,
@@ -54,9 +60,9 @@ def schemas(
         Path, typer.Option(help="Folder to write to.", file_okay=False)
     ] = SCHEMA_FOLDER,
 ) -> None:
-    """Write the JSON Schemas of records and views, one file each.
+    """Write the JSON Schemas of records and views, and AsyncAPI and OpenAPI documents.
 
-    They are generated from the code. Schemas of former versions in the folder are deleted.
+    They are generated from the code. Those of former versions in the folder are deleted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     texts = documents()
@@ -65,11 +71,11 @@ def schemas(
             stale.unlink()
     for name, text in texts.items():
         (folder / name).write_bytes(text)
-    say(f"wrote {len(texts)} schemas to {folder}")
+    say(f"wrote {len(texts)} files to {folder}")
 
 
 def documents() -> dict[str, bytes]:
-    """Return the schemas' texts by file name."""
+    """Return the files' texts by name."""
     schemas: dict[str, dict[str, Any]] = {
         f"{cls.kind}.v{SCHEMA_VERSION}.json": _event(cls) for cls in DATA_CLASSES
     }
@@ -84,10 +90,10 @@ def documents() -> dict[str, bytes]:
         if "version" in schema["properties"]:
             schema["properties"]["version"] = {"const": views.VIEW_VERSION}
         schemas[f"view.{name}.v{views.VIEW_VERSION}.json"] = {"$schema": _DIALECT, **schema}
-    return {
-        name: codec.dumps_indented({"$schema": _DIALECT, "$id": name, **schema})
-        for name, schema in schemas.items()
-    }
+    whole = {
+        name: {"$schema": _DIALECT, "$id": name, **schema} for name, schema in schemas.items()
+    } | {"asyncapi.json": asyncapi_document(), **api_documents()}
+    return {name: codec.dumps_indented(document) for name, document in whole.items()}
 
 
 def _schema(cls: type) -> dict[str, Any]:

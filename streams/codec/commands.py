@@ -13,10 +13,11 @@ from schemas.records import SPEC_VERSION
 from streams.codec.cloudevents import header_texts, parse_rfc3339, rfc3339
 
 SOURCE: Final = "/control"
-_TYPES: Final = {
+TYPES: Final = {
     kind: f"contextgauge.command.{kind}.v{COMMAND_VERSION}" for kind in COMMAND_CLASS_BY_KIND
 }
-_KINDS: Final = {name: kind for kind, name in _TYPES.items()}
+"""The CloudEvents types by kind."""
+_KINDS: Final = {name: kind for kind, name in TYPES.items()}
 
 KNOWN_TYPES: Final = frozenset(name.encode() for name in _KINDS)
 """Types that this build reads, as they are in the header."""
@@ -33,7 +34,7 @@ def write_entry(entry: CommandEntry) -> tuple[Headers, bytes]:
         ("ce_specversion", SPEC_VERSION.encode()),
         ("ce_id", entry.id.encode()),
         ("ce_source", SOURCE.encode()),
-        ("ce_type", _TYPES[entry.data.kind].encode()),
+        ("ce_type", TYPES[entry.data.kind].encode()),
         ("ce_time", rfc3339(entry.time_ms).encode()),
         ("content-type", b"application/json"),
     )

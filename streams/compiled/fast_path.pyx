@@ -542,7 +542,7 @@ cdef inline object _new(object cls, Py_ssize_t fields):
 
 
 cdef object _said(Kind kind, Frame* frame, Response* response):
-    said = _new(UsualMessage, 18)
+    said = _new(UsualMessage, 19)
     cdef Text key = frame.request if response.id.at == NULL else response.id
     _put(said, 0, <int>kind)
     _put(said, 1, _name(frame.process if frame.session.at == NULL else frame.session))
@@ -562,6 +562,7 @@ cdef object _said(Kind kind, Frame* frame, Response* response):
     _put(said, 15, _int(response.counts.read))
     _put(said, 16, _int(response.counts.output))
     _put(said, 17, _int(response.counts.creation_1h))
+    _put(said, 18, _str(frame.request) if kind == RESPONSE else None)
     return said
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,10 +16,11 @@ from streams.ingest.context import Ingesting
 from streams.ingest.messages import PATH, add_messages
 from streams.ingest.otlp.routes import otlp_routes
 from streams.ingest.publishing import Publishing
+from streams.serve.api.doc_pages import document_routes
 from streams.serve.api.guard import BodyLimits, Guard
 from streams.serve.api.probes import probe_routes
 from streams.serve.api.problems import Problem
-from streams.serve.api.routing import Router
+from streams.serve.api.routing import ApiRoute, Router
 
 _LOOK_S: Final = 0.5
 """How often the connection is checked for the server's readiness."""
@@ -50,6 +51,7 @@ def create_ingest_app(ingesting: Ingesting) -> Starlette:
             *router.routes,
             *otlp_routes(publishing, ingesting),
             *probe_routes(ingesting),
+            *document_routes(lambda: api_document(app)),
         ],
         middleware=[Middleware(Guard, serving=ingesting, bodies=bodies)],
         exception_handlers={Problem: _problem, HTTPException: _of_the_framework},
@@ -57,6 +59,13 @@ def create_ingest_app(ingesting: Ingesting) -> Starlette:
     )
     app.router.redirect_slashes = False
     return app
+
+
+def api_document(app: Starlette) -> dict[str, Any]:
+    """Return the OpenAPI document of the application."""
+    from streams.ingest import openapi  # noqa: PLC0415 -- as in `streams.serve.api.app`
+
+    return openapi.ingested([route for route in app.routes if isinstance(route, ApiRoute)])
 
 
 async def _as_it_is(part: str) -> str:
@@ -75,7 +84,7 @@ async def _of_the_framework(request: Request, error: Exception) -> Response:
     problem = Problem(
         HTTPStatus(error.status_code),
         f"There is no such address or method: POST messages to {PATH}, OTLP to /v1/logs and "
-        "/v1/traces.",
+        "/v1/traces; see /docs.",
         headers=dict(error.headers or {}),
     )
     return problem.response(request.url.path)

@@ -3,7 +3,7 @@
 import hashlib
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from streams.ingest.bodies import too_many
 from streams.ingest.context import Ingesting
 from streams.ingest.publishing import Publishing, Taken
 from streams.ingest.reading import (
+    MOST_MESSAGES,
     BodyForm,
     BodyMessages,
     TooManyMessagesError,
@@ -44,16 +45,53 @@ _SHOWN: Final = 20
 
 _SESSION_CHARACTERS: Final = 16_384
 
-_Name = Annotated[str | None, Field(min_length=1, max_length=MAX_NAME)]
-_Session = Annotated[str | None, Field(min_length=1, max_length=_SESSION_CHARACTERS)]
-_Key = Annotated[str | None, Header(), Field(min_length=1, max_length=255)]
+_Session = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        max_length=_SESSION_CHARACTERS,
+        description="The session of messages that name none.",
+    ),
+]
+_Agent = Annotated[
+    str | None,
+    Field(min_length=1, max_length=MAX_NAME, description="Your name of the session's agent."),
+]
+_Task = Annotated[
+    str | None,
+    Field(min_length=1, max_length=MAX_NAME, description="Your name of the messages' task."),
+]
+_Live = Annotated[
+    bool, Field(description="Whether the time of sending is the messages': false if they are older")
+]
+_Key = Annotated[
+    str | None,
+    Header(),
+    Field(
+        min_length=1,
+        max_length=255,
+        description="A new one for each request, the same when it is sent again.",
+    ),
+]
 
+_MESSAGE: Final = {
+    "type": "object",
+    "description": "What a runtime writes, or what docs/RULES.md has of any.",
+}
+_SCHEMAS: Final[dict[BodyForm, dict[str, Any]]] = {
+    "json": {"anyOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "maxItems": MOST_MESSAGES}]},
+    "lines": {"type": "string", "description": "A message on each line."},
+}
 _DESCRIBED: Final = Described(
     "publish",
     "messages",
     "Publish messages",
-    problems_of(400, 401, 408, 413, 415, 422, 429, 503),
+    problems_of(400, 403, 408, 415, 422),
     HTTPStatus.ACCEPTED,
+    {
+        "required": True,
+        "content": {name: {"schema": _SCHEMAS[form]} for name, form in _FORMS.items()},
+    },
 )
 
 
@@ -71,15 +109,12 @@ def add_messages(router: Router, publishing: Publishing, ingesting: Ingesting) -
     async def publish(
         request: Request,
         session_id: _Session = None,
-        agent_id: _Name = None,
-        task_id: _Name = None,
-        live: bool = True,  # noqa: FBT001, FBT002 -- a parameter of the query
+        agent_id: _Agent = None,
+        task_id: _Task = None,
+        live: _Live = True,  # noqa: FBT002 -- a parameter of the query
         idempotency_key: _Key = None,
     ) -> Response:
-        """Publish messages; the answer comes once Kafka has acknowledged all of them.
-
-        `session_id` is of messages that name none. `live=false` is for messages that are older.
-        """
+        """Publish messages; the answer comes once Kafka has acknowledged all of them."""
         headers = headers_of(is_live=live, task_id=task_id, agent_id=agent_id)
         conversation, body_form = Conversation(session_id, headers), _form_of(request)
         async with publishing.body(request) as (content, _):
@@ -130,9 +165,9 @@ def _read(
 
 def _refused(reading: BodyMessages, body_form: BodyForm) -> Problem:
     """Return the answer to a request with messages that cannot be published."""
-    word = "line" if body_form == "lines" else "message"
+    word, name = ("line", "line") if body_form == "lines" else ("message", "index")
     errors: list[Json] = [
-        {word: place, "reason": letter.reason, "message": letter.detail}
+        {name: place, "reason": letter.reason, "message": letter.detail}
         for place, letter in reading.refused[:_SHOWN]
     ]
     place, first = reading.refused[0]

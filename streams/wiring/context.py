@@ -1,6 +1,7 @@
 """What every long-running command gets from the process that it runs in."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from streams.edge.telemetry.metrics import PrometheusTelemetry
 from streams.flow.common.ports import WorkerPorts
@@ -13,3 +14,8 @@ class WorkerContext(WorkerPorts):
 
     settings: Settings
     telemetry: PrometheusTelemetry
+
+    @property
+    def ports(self) -> dict[str, Any]:
+        """The ports that every worker takes, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(WorkerPorts)}

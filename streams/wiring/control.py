@@ -127,7 +127,7 @@ async def _alerts(
     await memory.start()
     exits.push_async_callback(memory.stop)
     ports = ControlPorts(
-        **_ports(role),
+        **role.ports,
         stream=_stream(
             role,
             common,
@@ -158,7 +158,7 @@ async def _decisions(
     topics = Topics(
         records=settings.topic(CONTEXT_EVENTS).name, commands=settings.topic(CONTEXT_COMMANDS).name
     )
-    ports = DecisionPorts(**_ports(role), log=common.log, sink=sink, owner_of=common.owner_of)
+    ports = DecisionPorts(**role.ports, log=common.log, sink=sink, owner_of=common.owner_of)
     decisions = Decisions(service.plan.rules, max_age_ms, topics, ports)
     guard = await _rule_guard(role, common.log, exits)
     stream = _stream(
@@ -226,13 +226,8 @@ async def _rule_guard(worker: WorkerContext, log: Log, exits: AsyncExitStack) ->
     conversations = wiring.redis_conversations(settings)
     exits.push_async_callback(conversations.stop)
     await RetryLoop(worker, "redis").run(conversations.start)
-    ports = RuleGuardPorts(**_ports(worker), log=log, conversations=conversations, has_texts=True)
+    ports = RuleGuardPorts(**worker.ports, log=log, conversations=conversations, has_texts=True)
     return RuleGuard(settings.topic(AGENT_MESSAGES).name, ports)
-
-
-def _ports(worker: WorkerContext) -> dict[str, Any]:
-    names = ("telemetry", "health", "clock", "stop")
-    return {name: getattr(worker, name) for name in names}
 
 
 def _common_count(topics: Mapping[str, KnownTopic]) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,10 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.runtime_settings import RuntimeSettings
 from streams import codec, wiring
+from streams.edge.files.database import titles_in
 from streams.edge.files.hook_messages import HookMessages, hooked_by
+from streams.edge.files.housekeeping import DATABASES
+from streams.edge.files.names import name_of
 from streams.edge.files.reading import refuse_unknown
 from streams.edge.files.runtime_settings import SettingsReader
 from streams.edge.files.session_files import FirstPrompts
@@ -125,7 +128,7 @@ def local_view(
     finder = TranscriptFinder(paths) if paths else TranscriptFinder((), own_folders())
     store = SqliteStore(file, local_tag(settings))
     delete_unused(file, clock.now_ms() / 1_000)
-    transcripts = LocalTranscripts(finder.look, store.marks(), clock, report)
+    transcripts = LocalTranscripts(finder.look, _marks(store), clock, report)
     turns = Turns()
     windows = StatusWindows(settings.state_folder)
     derivation = LocalDerivation(
@@ -141,22 +144,53 @@ def local_view(
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 
+def _marks(store: SqliteStore) -> dict[str, bytes]:
+    """Return the marks of files; of a database none that lost a session, so that it is read again.
+
+    What deletes rows leaves no trace in them.
+    """
+    marks = store.marks()
+    for path in marks:
+        if path.endswith(DATABASES):
+            with suppress(OSError):
+                there = set(map(codec.key_bytes, titles_in(path)))
+                if store.related([path])[0] - there:
+                    marks[path] = b""
+    return marks
+
+
 def titles(views: SqliteViews) -> ReadTitles:
-    """Return what reads first prompts from the transcripts of a local file's sessions."""
+    """Return what reads titles: first prompts of transcripts, or what a database calls sessions."""
     prompts = FirstPrompts()
 
     def read(files: Sequence[tuple[str, Path]]) -> dict[str, str]:
-        # A session's main file has the shortest path.
-        longest_first = sorted(files, key=lambda file: -len(str(file[1])))
-        known = ((session_id, prompts.of(path)) for session_id, path in longest_first)
-        return {session_id: prompt for session_id, prompt in known if prompt is not None}
+        main_last = sorted(files, key=lambda file: _order(str(file[1])))
+        named: dict[Path, dict[str, str]] = {}
+        for _, path in files:
+            if path.name.endswith(DATABASES) and path not in named:
+                with suppress(OSError):
+                    named[path] = titles_in(str(path))
+        known = (
+            (session_id, named[path].get(session_id) if path in named else prompts.of(path))
+            for session_id, path in main_last
+        )
+        return {session_id: shown for session_id, shown in known if shown}
 
     async def titles_of(session_ids: Sequence[str]) -> dict[str, str]:
         names = {codec.key_bytes(session_id): session_id for session_id in session_ids}
-        files = [(names[session], path) for session, path in views.files(list(names))]
+        files = [
+            (names[session], path)
+            for session, path, is_alone in views.files(list(names))
+            if is_alone or path.name.endswith(DATABASES)
+        ]
         return await asyncio.to_thread(read, files)
 
     return titles_of
+
+
+def _order(path: str) -> tuple[bool, int]:
+    """Return by what a session's files are ordered, its main one last: of these the shortest."""
+    return name_of(path).is_main, -len(path)
 
 
 def runtime_settings(clock: Clock) -> ReadSettings:

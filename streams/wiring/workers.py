@@ -109,10 +109,7 @@ async def derive(
 
     config = derive_config(worker.settings, allow_dead_letters=allow_dead_letters)
     ports = DerivePorts(
-        telemetry=worker.telemetry,
-        health=worker.health,
-        clock=worker.clock,
-        stop=worker.stop,
+        **worker.ports,
         log=log,
         state_store=StateStore(log, config.state_topic),
         rules=rules(worker.settings),
@@ -129,10 +126,7 @@ async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
     Raises StopError.
     """
     ports = ProjectPorts(
-        telemetry=worker.telemetry,
-        health=worker.health,
-        clock=worker.clock,
-        stop=worker.stop,
+        **worker.ports,
         log=log,
         store=store,
         config=project_config(worker.settings),
@@ -143,10 +137,7 @@ async def project(worker: WorkerContext, log: Log, store: ViewStore) -> None:
 async def conversations(worker: WorkerContext, log: Log, store: ConversationStore) -> None:
     """Keep conversations over a log and a store until it is stopped. Raises StopError."""
     ports = ConversationsPorts(
-        telemetry=worker.telemetry,
-        health=worker.health,
-        clock=worker.clock,
-        stop=worker.stop,
+        **worker.ports,
         log=log,
         store=store,
         config=conversations_config(worker.settings),

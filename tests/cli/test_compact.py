@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from contextgauge.compaction import recall_tool_schema
 from contextgauge.compaction.formats import write_messages
 from streams.cli.app import app
 from tests.compaction.conversations import session
@@ -52,6 +53,19 @@ def test_the_receipt_as_json_has_its_steps(folder: Path) -> None:
     assert receipt["summariser"] == "extractive"
     assert receipt["steps"][-1]["rung"] == "summarise"
     assert (folder / "out.json").exists()
+
+
+def test_what_is_written_names_no_recall_though_the_request_has_a_tool_of_this_name(
+    folder: Path,
+) -> None:
+    messages = [{"role": "user", "content": f"{n}: " + "x" * 4_000} for n in range(30)]
+    body = {"model": "m", "messages": messages, "tools": [recall_tool_schema("openai-chat")]}
+    (folder / "body.json").write_text(json.dumps(body))
+    result = run("body.json", "--window", "20000")
+    assert result.exit_code == 0, result.output
+    after = json.loads((folder / "body.compacted.json").read_text())
+    assert "[Compaction 1" in str(after["messages"])
+    assert "recall" not in str(after["messages"])
 
 
 def test_an_existing_file_is_overwritten_only_by_force(folder: Path) -> None:

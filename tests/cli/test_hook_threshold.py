@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streams.cli.hook_memory import HookMemory
 from tests.commands import Command, command_environment
 from tests.patience import PATIENCE_S
 
@@ -89,6 +90,51 @@ def test_it_runs_and_tells_once_for_each_crossing(session: Session) -> None:
     assert text is not None
     assert "170,000" in text
     assert session.runs() == ["82.0", "85.0"]
+
+
+def test_of_hooks_that_run_at_once_one_finds_each_crossing(tmp_path: Path) -> None:
+    script = """
+import sys
+from streams.cli.hook_memory import HookMemory
+memory = HookMemory("ran 80 x", "s")
+sys.stdin.readline()
+found = 0
+for cycle in range(300):
+    # Some hooks still have the figures of before the compaction, or of before the crossing.
+    for as_of_ms, is_above in ((10, False), (20, True), (10, False), (20, True), (30, False)):
+        found += memory.crosses(is_above=is_above, as_of_ms=100 * cycle + as_of_ms)
+print(found)
+"""
+    hooks = [
+        subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=command_environment({"STATE_FOLDER": str(tmp_path)}),
+        )
+        for _ in range(4)
+    ]
+    for hook in hooks:
+        assert hook.stdin is not None
+        hook.stdin.write("\n")
+        hook.stdin.flush()
+    found = [int(hook.communicate(timeout=PATIENCE_S)[0]) for hook in hooks]
+    assert sum(found) == 300
+
+
+def test_figures_of_before_a_crossing_do_not_make_it_happen_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path))
+    memory = HookMemory("ran 80 x", "s")
+    assert not memory.crosses(is_above=False, as_of_ms=10)
+    assert memory.crosses(is_above=True, as_of_ms=20)
+    assert not memory.crosses(is_above=False, as_of_ms=10), "a hook that was slower"
+    assert not memory.crosses(is_above=True, as_of_ms=20)
+    assert not memory.crosses(is_above=True, as_of_ms=25)
+    assert not memory.crosses(is_above=False, as_of_ms=30)
+    assert memory.crosses(is_above=True, as_of_ms=40)
 
 
 def test_of_several_thresholds_the_highest_that_is_crossed_counts(session: Session) -> None:

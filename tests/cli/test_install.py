@@ -13,7 +13,7 @@ from tests.cli.install_kit import CONFIG, SETTINGS, commands_of, files_of, setti
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
 
-RUNTIMES = ("claude-code", "codex", "gemini")
+RUNTIMES = ("claude-code", "codex", "gemini", "qwen-code")
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -66,6 +66,15 @@ def test_gemini_gets_the_hooks_that_it_has(command: Command, home: Path) -> None
     assert "PreCompress" not in settings["hooks"]
     assert commands_of(settings, "BeforeAgent") == ["hook threshold --at 75"]
     assert set(settings["mcpServers"]) == {"other", "contextgauge"}
+
+
+def test_qwen_code_gets_both_hooks_of_a_compaction(command: Command, home: Path) -> None:
+    command("install", "qwen-code", "--yes", "--at", "75")
+    settings = settings_of(home, ".qwen/settings.json")
+    assert commands_of(settings, "PreCompact") == ["hook compaction"]
+    assert commands_of(settings, "PostCompact") == ["hook compaction"]
+    assert commands_of(settings, "PostToolUse") == ["hook threshold --at 75"]
+    assert set(settings["mcpServers"]) == {"contextgauge"}
 
 
 def test_another_percentage_replaces_the_hook(command: Command, home: Path) -> None:
@@ -188,6 +197,8 @@ def test_folders_of_the_environment_are_heeded(command: Command, home: Path) -> 
         "CLAUDE_CONFIG_DIR": str(home / "claude"),
         "CODEX_HOME": str(home / "codex"),
         "GEMINI_CLI_HOME": str(home / "gemini"),
+        "QWEN_HOME": str(home / "qwen"),
+        "QWEN_RUNTIME_DIR": str(home / "runs"),
     }
     before = files_of(home)
     for runtime in RUNTIMES:
@@ -198,6 +209,7 @@ def test_folders_of_the_environment_are_heeded(command: Command, home: Path) -> 
         "codex/config.toml",
         "codex/hooks.json",
         "gemini/.gemini/settings.json",
+        "qwen/settings.json",
     }
     backups = {f"{name}.before-contextgauge" for name in written}
     assert files_of(home).keys() - before.keys() == written | backups

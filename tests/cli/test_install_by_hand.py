@@ -10,7 +10,7 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from streams.cli.install.install_command import install
-from streams.cli.install.runtimes import InstallPart, Runtime
+from streams.cli.install.runtimes import InstallPart
 from streams.edge.files.settings_document import Settings, SettingsDocument
 from tests.cli.install_kit import CONFIG, SETTINGS, commands_of, files_of, settings_of
 from tests.commands import Command
@@ -195,6 +195,6 @@ def test_what_is_written_while_it_writes_is_not_lost(
     monkeypatch.setattr(SettingsDocument, "with_settings", computed)
     parts = [InstallPart.status_line, InstallPart.mcp]
     with pytest.raises(ConfigError, match=r"\.claude\.json was changed meanwhile: run this again"):
-        install(Runtime.claude_code, only=parts, yes=True)
+        install("claude-code", only=parts, yes=True)
     assert count
     assert files_of(home) == before | {".claude.json": json.dumps({"count": count}, indent=1)}

@@ -332,7 +332,7 @@ COMMANDS = (
         ),
         (
             '{"id":1,"timestamp":"2026-09-01","source":"agent","action":"run","args":{}}',
-            "this is an OpenHands session, which contextgauge does",
+            "this is an OpenHands before 1.0 session, which contextgauge does",
         ),
     ],
     ids=["unknown", "not read"],

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from streams.edge.files.follower import Follower
 from streams.edge.files.watch import Failed, TranscriptFile, TranscriptFinder
 from streams.edge.memory.log import MemoryLog, MemoryProducer
 from streams.settings import Settings
+from tests.core.given import assistant
 
 if TYPE_CHECKING:
     from contextgauge.kafka.producer import KafkaProducer
@@ -74,6 +76,30 @@ async def test_a_file_that_cannot_be_read_is_counted_and_the_others_are_sent(
         return open_file(path, *options)
 
     monkeypatch.setattr(os, "open", refusing)
+    connect_to_memory(monkeypatch)
+    settings = Settings(state_folder=str(tmp_path / "state"))
+    outcome = await run.run(settings, request_for(tmp_path))
+    assert (outcome.unreadable, outcome.done.messages) == (1, 1)
+    told = capsys.readouterr().err
+    assert "a.jsonl: cannot be read: Permission denied" in told
+    assert "1 file could not be read: see above" in told
+
+
+async def test_lines_whose_figures_are_not_read_are_counted_by_the_runtime_of_their_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    head = assistant() | {"sessionId": "s", "version": "9.1", "userType": "external"}
+    new = {"type": "usage_v2", "sessionId": "s", "usage": {"input_tokens": 9}}
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in (head, new, new | {"n": 2})))
+    connect_to_memory(monkeypatch)
+    await run.run(Settings(state_folder=str(tmp_path / "state")), request_for(tmp_path))
+    told = "2 lines of type usage_v2 of Claude Code 9.1 carry usage that this version does not read"
+    assert told in capsys.readouterr().err
+
+
+def connect_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish to a log in memory."""
     monkeypatch.setattr(MemoryProducer, "acknowledged", {}, raising=False)
 
     @asynccontextmanager
@@ -86,12 +112,6 @@ async def test_a_file_that_cannot_be_read_is_counted_and_the_others_are_sent(
         yield Connection(cast("KafkaLog", log), topic, print, cast("KafkaProducer", producer), 2)
 
     monkeypatch.setattr(run, "connected", connected)
-    settings = Settings(state_folder=str(tmp_path / "state"))
-    outcome = await run.run(settings, request_for(tmp_path))
-    assert (outcome.unreadable, outcome.done.messages) == (1, 1)
-    told = capsys.readouterr().err
-    assert "a.jsonl: cannot be read: Permission denied" in told
-    assert "1 file could not be read: see above" in told
 
 
 def test_a_publication_that_lacks_a_file_ends_with_an_error(

@@ -47,7 +47,7 @@ INFO = SessionInfo(
 
 
 def _validator(name: str) -> Draft202012Validator:
-    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.json")}
+    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.v*.json")}
     registry: Registry[Any] = Registry().with_resources(
         (file, Resource.from_contents(schema)) for file, schema in kept.items()
     )

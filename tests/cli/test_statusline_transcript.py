@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 
+from contextgauge.clock import SystemClock
 from contextgauge.errors import ContextgaugeError
+from streams.cli.hook_compaction import messages_of
+from streams.cli.hook_input import HookInput
 from streams.cli.screen.figures import duration, percent, thousands, tokens_left
 from streams.cli.statusline import statusline_command as prompt
 from streams.cli.statusline import transcript
 from streams.cli.transcripts import session_of
+from streams.codec.cloudevents import rfc3339
 from streams.core.session_status import leading_chain, status_of
 from streams.edge.files import session_reading
 from streams.edge.files.folders import write_folder
+from streams.edge.files.hook_messages import HookMessages
 from streams.flow.replay.transcript_view import TranscriptSessions
 from streams.flow.simulator import SimulationOptions, simulate
 from tests import captures
@@ -278,3 +283,37 @@ def test_where_nothing_can_be_stored_the_line_is_the_same(tmp_path: Path) -> Non
     state.write_text("")
     path.write_bytes(response(1, 20_000) + b"\n")
     assert asked(path, state)[0] == "claude-opus-4-6 █░░░░░░░░░ 10% 20K/200K"
+
+
+def test_a_start_that_a_hook_reported_shows_at_once(tmp_path: Path) -> None:
+    path, state = tmp_path / "5f1c2d3e-0000-4000-8000-000000000001.jsonl", tmp_path / "state"
+    messages, now_ms = HookMessages(str(state)), SystemClock().now_ms()
+
+    def add(kind: str, ms: int, **fields: object) -> None:
+        own = {"type": kind, "uuid": f"{kind} {ms}", "sessionId": path.stem, **fields}
+        with path.open("a") as file:
+            file.write(json.dumps({**own, "timestamp": rfc3339(now_ms + ms)}) + "\n")
+
+    def hook(event: str, ms: int) -> None:
+        given = HookInput(event, path.stem, str(path), {"trigger": "auto"})
+        messages.add(path.stem, messages_of(given, now_ms + ms))
+
+    def answer(key: str, ms: int, tokens: int) -> None:
+        usage = {"input_tokens": 10, "cache_read_input_tokens": tokens - 10}
+        message = {"id": key, "model": "claude-sonnet-4-5", "usage": usage}
+        add("assistant", ms, message=message)
+
+    answer("msg_1", -90_000, 160_000)
+    assert "compacting" not in asked(path, state)[0]
+    hook("PreCompact", -40_000)
+    line, _ = asked(path, state)
+    assert re.search(r"compacting 4\d s at 80%", line), line
+    assert asked(path, state)[0].startswith(line[:20])
+    metadata = {"trigger": "auto", "preTokens": 160_000}
+    add("system", -10_000, subtype="compact_boundary", compactMetadata=metadata)
+    hook("PostCompact", -9_900)
+    answer("msg_2", -5_000, 20_000)
+    line, _ = asked(path, state)
+    assert "compacting" not in line
+    assert "1 compaction, last 30" in line
+    assert asked(path, state)[0] == line

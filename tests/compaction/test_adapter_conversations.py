@@ -1,6 +1,8 @@
 """A framework's lists of messages are known again as one conversation."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -146,3 +148,17 @@ def test_blocks_of_a_shortened_message_have_their_place() -> None:
     after = before.with_blocks((Text("A"), ToolCall("c1", "x", "[]"), short, text))
     assert blocks_by_place(before, after) == dict(enumerate(after.blocks))
     assert blocks_by_place(before, before.with_blocks((short, text))) == {2: short, 3: text}
+
+
+@pytest.mark.parametrize("has_tool", [False, True])
+async def test_recall_is_named_where_the_adapter_offers_it_and_for_no_tool_of_that_name(
+    *, has_tool: bool
+) -> None:
+    own = '{"name":"recall","description":"What the customer bought."}'
+    known = FollowedConversations(TextCodec, None, recall=has_tool)
+    given = [f"{number}: " + "never on main " * 400 for number in range(30)] + ["And now?"]
+    sent = await known.request(given, replace(CALL, tools=(own,)))
+    named = re.findall(r" \u2026 [0-9]+ (m[0-9]+)\]", sent[0])
+    assert bool(named) == (": recall m" in sent[0]) == has_tool
+    for each in named:
+        assert f"id={each} " in known.recalled(given, {"id": each})

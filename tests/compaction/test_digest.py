@@ -15,7 +15,7 @@ from contextgauge.compaction.carried.digest import (
     carry,
     entries_of,
 )
-from contextgauge.compaction.carried.digest_groups import cut, size_of
+from contextgauge.compaction.carried.digest_groups import size_of
 from contextgauge.compaction.carried.digest_room import within
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE
@@ -155,22 +155,6 @@ def test_a_run_without_a_reply_has_the_room_of_replies() -> None:
     digest = [PlacedEntry(place, each) for place, each in enumerate(entries)]
     size = text_size(Carried(), digest, (), len(digest), TextTokens(0, 0, 0), ESTIMATE).before[-1]
     assert size * 4 > sum(len(each.text) for each in entries)
-
-
-def test_of_an_agents_text_the_longest_lines_are_cut() -> None:
-    text = f"{'I read the parser. ' * 20}\nMay I drop the table?\n\n{'All tests pass. ' * 20}"
-    entry = DigestEntry(1, "m1", "agent", text)
-    shorter = cut(entry, 400, 1 / 3)
-    first, question, last = shorter.text.split("\n")
-    assert question == "May I drop the table?"
-    assert first.startswith("I read the parser. ")
-    assert first.endswith("…")
-    assert last.startswith("All tests pass. ")
-    assert (shorter.end, shorter.omitted) == ("", len(text) - len(shorter.text))
-    assert size_of(shorter) <= 400
-    again = cut(shorter, 300, 1 / 3)
-    assert question in again.text
-    assert again.omitted == len(text) - len(again.text)
 
 
 def failed(text: str, *, is_error: bool) -> Message:

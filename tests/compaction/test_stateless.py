@@ -117,3 +117,11 @@ def test_sizes_reported_after_a_compaction_of_the_api_count() -> None:
         said("anthropic", "user", "?"),
     ]
     assert compact(messages, "anthropic", WINDOW) == messages
+
+
+def test_recall_is_not_named_where_nothing_is_kept_that_it_could_read() -> None:
+    tools = (json.dumps(recall_tool_schema()),)
+    turns = [said("anthropic", "user", f"{n}: " + "x" * 3_000) for n in range(30)]
+    sent = compact(turns, "anthropic", WINDOW, call=ModelCall(tools=tools))
+    assert "[Compaction 1" in str(sent)
+    assert "recall" not in str(sent)

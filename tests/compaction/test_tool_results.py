@@ -92,6 +92,24 @@ def test_what_failed_stays_above_the_notice() -> None:
     assert notice.startswith("[Result of read cleared to save context: 4,")
 
 
+def test_of_a_long_failure_beginning_and_end_stay_above_the_notice() -> None:
+    messages = uses(5)
+    log = f"Exit code 1\n{LONG}\nE118: no such relation\nmake: *** [test] Error 2"
+    messages[1] = Message("tool", (ToolResult("c0", (Text(log),), "bash"),), id="m1")
+    text = clear_results(messages, DEFAULT, ESTIMATE, 900).messages[1].results[0].text
+    assert text.startswith("Exit code 1\n")
+    assert "E118: no such relation\nmake: *** [test] Error 2\n[Result of read" in text
+    assert len(text) < 300
+
+
+def test_arguments_of_the_latest_call_give_way_as_far_as_results_do() -> None:
+    arguments = {"path": "a.py", "old": "o" * 4_000, "new": "n" * 4_000}
+    latest = [call("c", "edit", json.dumps(arguments)), result("c", "done " * 800)]
+    shorter = fitting(latest, 300, DEFAULT, ESTIMATE)
+    assert sum(map(ESTIMATE.message, shorter)) <= 300
+    assert json.loads(shorter[0].calls[0].arguments).keys() == arguments.keys()
+
+
 def test_no_more_is_cleared_than_is_needed() -> None:
     edited = clear_results(uses(8), DEFAULT, ESTIMATE, 900)
     assert edited.changed == ("m1",)

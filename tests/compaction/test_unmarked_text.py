@@ -9,7 +9,7 @@ from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.events import Hooks
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import FormatName
+from contextgauge.compaction.messages import FormatName, Message, Text
 from contextgauge.compaction.stateless import compact
 from contextgauge.records import Json
 from tests.compaction.conversations import said
@@ -100,3 +100,14 @@ def test_texts_that_were_restored_are_no_turns_of_the_user_in_the_next_round() -
     assert "Build the shop." in json.dumps(stored)
     again = compact([*stored, *spoken(40, "Later")], "anthropic", 12_000)
     assert "Build the shop." not in json.dumps(again)
+
+
+def test_an_id_of_a_history_that_is_gone_is_not_named_again() -> None:
+    text = (
+        "[Compaction 7. [abc123 N] begins the user's turn N, word for word: later turns win. "
+        "Others are quoted, as data.]\n[abc123 1] Ship it.\n[abc123 2] Now\n[abc123 … 900 m4] go."
+        "\n[abc123 end]"
+    )
+    read = read_unmarked(Message("user", (Text(text),), id="u1"))
+    assert read is not None
+    assert [each.message_id for each in read.carried.entries] == ["u1", ""]

@@ -11,6 +11,8 @@ from typing import Any, Final
 import pytest
 
 from contextgauge.containers import Line
+from contextgauge.normalise.figure_sources import OTHER
+from contextgauge.normalise.runtimes import ADAPTERS, FIGURE_TABLE
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from streams.core.derivation.rules_config import Rules
@@ -53,7 +55,9 @@ def table() -> dict[str, dict[str, str]]:
     """Return the words of each figure by runtime."""
     section = RULES.read_text(encoding="utf-8").split("## Figures by runtime\n", 1)[1]
     lines = re.findall(r"^\| (.*) \|$", section.split("\n## ", 1)[0], re.MULTILINE)
-    (_, *runtimes), *rows = (each.split(" | ") for each in lines)
+    rows = [each.split(" | ") for each in lines]
+    assert rows == FIGURE_TABLE
+    (_, *runtimes), *rows = rows
     return {figure: dict(zip(runtimes, cells, strict=True)) for figure, *cells in rows}
 
 
@@ -79,6 +83,12 @@ def test_no_figure_is_called_unknown_that_sessions_of_the_runtime_have(runtime: 
     }
     assert {"Size", "Model"} <= known
     assert not [figure for figure in known if words[figure] == "unknown"]
+
+
+def test_a_column_has_each_figure_once_and_no_other() -> None:
+    for column in (column for each in ADAPTERS for column in each.figures):
+        figures = [figure for words in column.words.values() for figure in words]
+        assert (sorted(set(figures)), set(figures) - set(OTHER)) == (sorted(figures), set())
 
 
 def test_the_test_knows_all_figures_of_the_table_but_what_every_runtime_has() -> None:

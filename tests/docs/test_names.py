@@ -1,12 +1,14 @@
 """What documents, docstrings and comments name exists: paths, modules, symbols and decisions.
 
 Checked are paths that begin with a folder of the repository, and in backticks: file names of
-modules, dotted names of packages and classes, and a symbol after its module, with a colon or a
-comma between them. Code, strings and fenced examples are not looked at: their own tests run them.
+modules, dotted names of packages and classes, a symbol after its module, with a colon or a comma
+between them, and names with an underscore or a capital within. Code, strings and fenced examples
+are not looked at: their own tests run them.
 """
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -47,10 +49,23 @@ _FILE = re.compile(r"`(\w{3,}\.(?:py|pyx|lua))`")
 _SYMBOL = re.compile(r"`((?:\w+/)*\w+\.py)(?:: |`, `)([A-Za-z_]\w*)`")
 _CLASS_OF = re.compile(r"`((?:\w+/)+\w+\.py)`: [^`.]{0,60}`([A-Z]\w+)`")
 _DOTTED = re.compile(r"`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)[(`]")
+_NAME = re.compile(r"`(_?[A-Za-z]\w*_\w+|_?[A-Za-z]\w*[a-z][A-Z]\w*)(?:\(\))?`")
+_WORD = re.compile(r"\w+")
 _DECISION = re.compile(r"\bADRs? (\d{4})\b|docs/adr/(\d{4})")
 _NOT_CODE = re.compile(r"page/vendor\b|\.venv\b|\.v1$|^contextgauge\.background$")
 """Folders that npm or pip fills; types of records and a field of a message, not modules."""
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--|\*) ?(.*)$", re.MULTILINE)
+
+_LISTS = {"CONTEXTGAUGE_": "docs/SETTINGS.md", "contextgauge_": "docs/METRICS.md"}
+"""Documents with all settings and all metrics: how these names begin."""
+
+_FOREIGN = re.compile(
+    "AmazonMSK_|CoreMessage|EventSource|GEMINI_TELEMETRY_OTLP_ENDPOINT|HTTPS?_PROXY|SQLITE_TMPDIR|"
+    "compactionEvent|conversation_id|create_react_agent|estimate(?:Messages)?Tokens|"
+    "formatMessagesForSummary|generateContent|messages_summarized|minReadySeconds|"
+    "otlp(?:Endpoint|Protocol)|previous_response_id|trust_env"
+)
+"""Names of others' code, and that of an example."""
 
 _WITHOUT_MEMBERS = {
     "object",
@@ -69,6 +84,7 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def _written(path: Path) -> str:
     """Return what people read of a file: a document, or the docstrings and comments of code."""
     text = path.read_text(encoding="utf-8")
@@ -101,6 +117,16 @@ def _names(path: Path) -> frozenset[str]:
             if isinstance(node, ast.Constant) and isinstance(node.value, str)
         ]
     )
+
+
+@cache
+def _words() -> Counter[str]:
+    """Return how often code has each word outside of its docstrings and comments."""
+    words: Counter[str] = Counter()
+    for path in {*_MODULES, *_OTHERS} - {Path(__file__)}:
+        words.update(_WORD.findall(path.read_text(encoding="utf-8")))
+        words.subtract(_WORD.findall(_written(path)))
+    return words
 
 
 @cache
@@ -183,6 +209,12 @@ def _missing_symbols(text: str) -> Iterator[str]:
     for named in set(_DOTTED.findall(prose)):
         if not _NOT_CODE.search(named) and (lack := _wrong_dotted(named)):
             yield lack
+    for named in set(_NAME.findall(prose)):
+        lists = [each for prefix, each in _LISTS.items() if named.startswith(prefix)]
+        if lists and named not in (ROOT / lists[0]).read_text(encoding="utf-8"):
+            yield f"there is no {named} in {lists[0]}"
+        if not lists and _words()[named] < 1 and not _FOREIGN.fullmatch(named):
+            yield f"nothing is called {named}"
 
 
 def faults(path: Path, text: str) -> list[str]:
@@ -209,6 +241,8 @@ def test_everything_that_texts_name_exists() -> None:
         ("`contextgauge/views.py`: add it to `Nothing`", "there is no Nothing in"),
         ("`Deriver.derives_nothing()`", "Deriver.derives_nothing: the class Deriver has no"),
         ("`contextgauge.nothing.here`", "contextgauge.nothing.here: there is no nothing"),
+        ("`CONTEXTGAUGE_NOTHING`", "there is no CONTEXTGAUGE_NOTHING in docs/SETTINGS.md"),
+        ("`is_nothing()` says", "nothing is called is_nothing"),
         ("as ADR 0003 says", "there is no decision record 0003"),
     ],
 )

@@ -16,7 +16,7 @@ from streams.cli.top.top_command import top
 from streams.settings import Settings
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
-from tests.e2e.test_view import View
+from tests.e2e.view_kit import View
 from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import write_sample
 

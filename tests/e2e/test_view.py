@@ -1,14 +1,10 @@
 """`contextgauge view` as a process: killed and stopped, started twice, with nothing given."""
 
 import json
-import re
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
-import urllib.request
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,58 +14,12 @@ import pytest
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
 from tests.core.given import moment
+from tests.e2e.view_kit import View
 from tests.edge.follower_kit import Codex
 from tests.edge.test_origins import derived, head, history, thread
 from tests.flow.local_view_kit import Run, contents, figures, write_sample
 from tests.patience import PATIENCE_S
-
-
-class View:
-    """A `contextgauge view` of a folder, with a state folder of its own."""
-
-    def __init__(self, command: Command, state: Path, *arguments: str) -> None:
-        self.state = state
-        self.process: subprocess.Popen[str] = command.start(
-            "view", *arguments, "--port", "0", STATE_FOLDER=str(state)
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        match = re.search(r"http://127\.0\.0\.1:\d+/", line)
-        assert match is not None, line
-        self.address = match[0]
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.address + path) as answer:
-            return json.load(answer)
-
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        answer = self.get("v1/sessions?limit=200")
-        return {session["session_id"]: session for session in answer["sessions"]}
-
-    def wait_until_read(self) -> None:
-        """Wait until all transcripts are in the views."""
-        end_s = time.monotonic() + PATIENCE_S
-        while True:
-            reading = self.get("v1/projection")["reading"]
-            if reading is not None and reading["read_bytes"] == reading["bytes"] > 0:
-                return
-            assert time.monotonic() < end_s, reading
-            time.sleep(0.05)
-
-    def wait(self, condition: Callable[[], bool]) -> None:
-        """Wait until it is true of what the view shows."""
-        end_s = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert time.monotonic() < end_s
-            time.sleep(0.05)
-
-    def file(self) -> Path:
-        (path,) = (self.state / "view").glob("*.sqlite3")
-        return path
-
-    def stop(self, number: int = signal.SIGINT) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(timeout=PATIENCE_S)
+from tests.runtimes.opencode_database import OpencodeDatabase
 
 
 @pytest.fixture
@@ -353,3 +303,34 @@ def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before
 
     view.wait(lambda: percent() == 15.0)
     assert view.stop() == 0
+
+
+def test_a_runtimes_database_is_followed_and_what_it_loses_vanishes(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "opencode").mkdir()
+    runtime = OpencodeDatabase(tmp_path / "opencode" / "opencode.db", time.time_ns() // 1_000_000)
+    for number, name in enumerate(("ses_1", "ses_2"), 1):
+        runtime.session(name)
+        runtime.execute("UPDATE session SET title = 'Parser ' || id WHERE id = ?", name)
+        runtime.answer(name, fresh=number)
+    arguments = (str(runtime.path), "--titles")
+    view = View(command, tmp_path / "state", *arguments)
+
+    def sizes() -> dict[str, int]:
+        return {
+            name: each["chains"]["main"]["used_tokens"] for name, each in view.sessions().items()
+        }
+
+    view.wait(lambda: sizes() == {"ses_1": 1, "ses_2": 2})
+    titles = {name: each["title"] for name, each in view.sessions().items()}
+    assert titles == {"ses_1": "Parser ses_1", "ses_2": "Parser ses_2"}
+    runtime.answer("ses_1", fresh=3)
+    view.wait(lambda: sizes() == {"ses_1": 3, "ses_2": 2})
+    assert view.stop() == 0
+    runtime.execute("DELETE FROM session WHERE id = 'ses_2'")
+    runtime.answer("ses_1", fresh=4)
+    view = View(command, tmp_path / "state", *arguments)
+    view.wait(lambda: sizes() == {"ses_1": 4})
+    assert view.stop() == 0
+    runtime.close()

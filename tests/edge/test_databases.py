@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.edge.files import database
+from streams.edge.files import database, rows
 from streams.edge.files.database import DatabaseContent, open_database
 from tests.edge.follower_kit import Bench
 from tests.runtimes.opencode_database import OpencodeDatabase
@@ -30,6 +30,12 @@ def content(written: OpencodeDatabase) -> Iterator[DatabaseContent]:
     opened.close()
 
 
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "BLOCK_ROWS", 2)
+    monkeypatch.setattr(database, "BLOCK_ROWS", 2)
+
+
 def kinds(content: DatabaseContent) -> list[str]:
     return [json.loads(line)["type"] for line in content.read(content.size(), 0).splitlines()]
 
@@ -43,6 +49,12 @@ def test_rows_that_are_written_once_are_lines_in_their_order(
     assert kinds(content) == ["text", "step_finish", "compaction"]
 
 
+def sizes_in(content: DatabaseContent) -> list[int]:
+    begin = content.size() - len(content.read(1 << 20, content.begin))
+    lines = content.read(content.size() - begin, begin).splitlines()
+    return [json.loads(line)["part"]["tokens"]["input"] for line in lines]
+
+
 def test_lines_that_come_later_are_behind_those_that_were_read(
     written: OpencodeDatabase, content: DatabaseContent
 ) -> None:
@@ -54,10 +66,10 @@ def test_lines_that_come_later_are_behind_those_that_were_read(
     assert json.loads(content.read(grown, len(before)))["part"]["tokens"]["input"] == 200
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_every_piece_is_that_of_the_whole(
-    written: OpencodeDatabase, content: DatabaseContent, monkeypatch: pytest.MonkeyPatch
+    written: OpencodeDatabase, content: DatabaseContent
 ) -> None:
-    monkeypatch.setattr(database, "_ROWS", 3)
     for number in range(20):
         written.answer(SESSION, fresh=number)
     size = content.size()
@@ -67,19 +79,22 @@ def test_every_piece_is_that_of_the_whole(
         assert content.read(257, begin) == whole[begin : begin + 257]
 
 
+@pytest.mark.usefixtures("small_blocks")
 def test_a_piece_whose_rows_were_deleted_is_refused(
-    written: OpencodeDatabase, content: DatabaseContent, monkeypatch: pytest.MonkeyPatch
+    written: OpencodeDatabase, content: DatabaseContent
 ) -> None:
-    monkeypatch.setattr(database, "_ROWS", 1)
-    written.answer(SESSION, fresh=1)
+    for number in range(2):
+        written.answer(SESSION, fresh=number + 1)
     written.session("ses_2")
-    written.answer("ses_2", fresh=2)
+    written.answer("ses_2", fresh=3)
     size = content.size()
-    assert len(content.read(size, 0)) == size
     written.execute("DELETE FROM session WHERE id = ?", SESSION)
-    with pytest.raises(OSError, match="rows that were read were deleted"):
+    with pytest.raises(OSError, match="rows that were read have changed or were deleted"):
         content.read(size, 0)
-    assert len(content.read(size, 0)) == content.size() < size
+    content.close()
+    again = open_database(str(written.path))
+    assert sizes_in(again) == [3]
+    again.close()
 
 
 def test_rows_with_the_numbers_of_deleted_ones_are_new(
@@ -96,19 +111,19 @@ def test_rows_with_the_numbers_of_deleted_ones_are_new(
     assert json.loads(content.read(size, len(before)))["part"]["tokens"]["input"] == 3
 
 
-def test_all_is_measured_again_where_a_whole_blocks_end_was_deleted(
-    written: OpencodeDatabase, content: DatabaseContent, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("small_blocks")
+def test_what_was_read_is_not_read_again_where_a_whole_blocks_end_was_deleted(
+    written: OpencodeDatabase, content: DatabaseContent
 ) -> None:
-    monkeypatch.setattr(database, "_ROWS", 2)
     written.answer(SESSION, fresh=1)
     written.session("ses_2")
     for number in range(2, 7):
         written.answer("ses_2", fresh=number)
-    content.size()
+    before = content.size()
     written.execute("DELETE FROM session WHERE id = 'ses_2'")
     written.answer(SESSION, fresh=7)
-    lines = content.read(content.size(), 0).splitlines()
-    assert [json.loads(line)["part"]["tokens"]["input"] for line in lines] == [1, 7]
+    line = content.read(content.size() - before, before)
+    assert json.loads(line)["part"]["tokens"]["input"] == 7
 
 
 def test_the_runtime_writes_on_while_it_is_read(
@@ -189,15 +204,42 @@ def test_what_is_deleted_while_it_is_followed_is_not_read_again(written: Opencod
     assert bench.events == []
 
 
-def test_a_database_that_lost_rows_since_an_earlier_run_is_read_from_its_beginning(
-    written: OpencodeDatabase,
+@pytest.mark.parametrize("deleted", [SESSION, "ses_2", "ses_3"])
+def test_what_is_deleted_while_nothing_runs_is_not_sent_again(
+    written: OpencodeDatabase, deleted: str
+) -> None:
+    for number, session in enumerate((SESSION, "ses_2", "ses_3"), 1):
+        if session != SESSION:
+            written.session(session)
+        written.answer(session, fresh=number)
+    bench = Bench([str(written.path)])
+    assert len(followed(bench)) == 3
+    written.execute("DELETE FROM session WHERE id = ?", deleted)
+    bench.restart()
+    assert followed(bench) == []
+    written.session("ses_4")
+    written.answer("ses_4", fresh=4)
+    bench.restart()
+    assert followed(bench) == [(4, False)]
+    assert bench.events == []
+
+
+def test_a_database_that_took_the_place_of_another_is_read_whole(
+    written: OpencodeDatabase, tmp_path: Path
 ) -> None:
     written.answer(SESSION, fresh=1)
-    written.session("ses_2")
-    written.answer("ses_2", fresh=2)
+    written.answer(SESSION, fresh=2)
     bench = Bench([str(written.path)])
-    followed(bench)
-    written.execute("DELETE FROM session WHERE id = ?", SESSION)
-    database.MEASURED.clear()
+    assert len(followed(bench)) == 2
+    other = OpencodeDatabase(tmp_path / "other.db")
+    other.session("ses_other")
+    other.message("ses_other", "user")
+    other.answer("ses_other", fresh=3)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.close()
+    written.close()
+    for each in ("-wal", "-shm"):
+        Path(f"{written.path}{each}").unlink(missing_ok=True)
+    (tmp_path / "other.db").replace(written.path)
     bench.restart()
-    assert followed(bench) == [(2, False)]
+    assert [size for size, _ in followed(bench)] == [3]

@@ -1,6 +1,8 @@
 """A file of no known runtime is refused by what it looks like, before it is read."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,23 @@ def test_in_a_folder_it_is_counted_and_by_its_name_it_is_refused(tmp_path: Path)
     with pytest.raises(ConfigError, match=r"a\.jsonl: the runtime .* is not known"):
         files.refuse_unknown([str(tmp_path / "b.jsonl"), path, str(tmp_path / "none.jsonl")])
     files.refuse_unknown([str(tmp_path)])
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, *lines: str) -> list[bytes]:
+    """Read lines that come through a pipe."""
+    receiver, sender = os.pipe()
+    with os.fdopen(sender, "wb") as pipe:
+        pipe.write("".join(f"{each}\n" for each in lines).encode())
+    with os.fdopen(receiver, "rb") as pipe:
+        monkeypatch.setattr(sys, "stdin", pipe)
+        return [line.value for block in files.read(files.expand(["-"])) for line in block]
+
+
+@pytest.mark.parametrize("most", [2, 1_000])
+def test_a_pipe_of_strange_lines_is_refused_too(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(files, "LOOK_AHEAD_LINES", most)
+    with pytest.raises(ConfigError, match="the runtime that wrote this is not known: its first"):
+        piped(monkeypatch, *[json.dumps(STRANGE)] * 3)
+    # What is no JSON is reported line by line, and one line that is read is enough.
+    assert len(piped(monkeypatch, "no JSON", "")) == 2
+    assert len(piped(monkeypatch, json.dumps(STRANGE), told(1))) == 2

@@ -344,7 +344,7 @@ def test_what_cannot_be_opened_for_a_moment_at_the_start_is_read_later(tmp_path:
     codex.compress()
     with pytest.MonkeyPatch.context() as patch:
 
-        def refuse(_path: str) -> None:
+        def refuse(_path: str, _begin: int, _mark: str) -> None:
             raise PermissionError(13, "Permission denied")
 
         patch.setattr("streams.edge.files.tail.open_content", refuse)

@@ -12,7 +12,7 @@ from contextgauge.compaction.reading.session_conversation import SessionConversa
 from contextgauge.partitioner import key_bytes, partition_of
 from contextgauge.records import Json
 from schemas.commands import CommandEntry, TextDeleted
-from schemas.messages import AGENT_ID_HEADER
+from schemas.messages import AGENT_ID_HEADER, THREAD_ID_HEADER
 from schemas.topics import AGENT_MESSAGES, CONTEXT_COMMANDS
 from streams.codec.commands import write_entry
 from streams.core.alerts.rules import Patterns
@@ -57,9 +57,16 @@ class ConversationsKit:
         self.config = ConversationsConfig(kept=ALL, poll_timeout_s=0.02, expire_s=0.01)
 
     async def publish(
-        self, *lines: dict[str, Json], session: str = "s", agent: str | None = None
+        self,
+        *lines: dict[str, Json],
+        session: str = "s",
+        agent: str | None = None,
+        thread: str | None = None,
     ) -> None:
-        headers: Headers = () if agent is None else ((AGENT_ID_HEADER, agent.encode()),)
+        named = {AGENT_ID_HEADER: agent, THREAD_ID_HEADER: thread}
+        headers: Headers = tuple(
+            (name, value.encode()) for name, value in named.items() if value is not None
+        )
         values = [(orjson.dumps({**each, "session_id": session}), headers) for each in lines]
         await self._append(AGENT_MESSAGES.name, session, values)
 

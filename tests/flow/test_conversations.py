@@ -37,6 +37,17 @@ async def test_messages_become_a_conversation_and_a_restart_goes_on(kit: Convers
     assert worker.figures.total("conversations_messages") == 2
 
 
+async def test_messages_of_a_subagents_file_are_no_part_of_the_conversation(
+    kit: ConversationsKit,
+) -> None:
+    await kit.publish(user("go", uuid="a"))
+    await kit.publish(user("look", uuid="b"), thread="a7")
+    await kit.publish(user("on", uuid="c"))
+    async with kit.running():
+        await kit.caught_up()
+    assert await kit.texts() == ["go", "on"]
+
+
 async def test_only_sessions_that_fit_the_patterns_are_kept(kit: ConversationsKit) -> None:
     kept = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop*",)))
     await kit.publish(user("mine", cwd="/shop/a"), session="one", agent="ann")

@@ -113,3 +113,36 @@ def test_calls_of_pydantic_ai_are_published() -> None:
         (1_000, 2),
         (3_000, 4),
     ]
+
+
+def main_sizes(records: list[Record]) -> list[int]:
+    readings = every(records, ContextReading)
+    return [each.used_tokens for each in readings if each.chain == "main"]
+
+
+def test_a_subagent_of_deepagents_is_a_chain_and_summaries_are_compactions() -> None:
+    records = derived("deepagents")
+    assert main_sizes(records) == [10_000, 11_000, 12_000, 13_000, 19_000]
+    others = [each for each in every(records, ContextReading) if each.chain != "main"]
+    assert [each.used_tokens for each in others] == [101, 102, 103, 104]
+    assert len({each.chain for each in others}) == 4, "each task is a run of its own"
+    boundaries = every(records, CompactBoundary)
+    assert {(each.chain, each.trigger) for each in boundaries} == {("main", "auto")}
+    assert [each.pre_tokens for each in boundaries] == [11_000, 12_000, 13_000]
+    assert {each.receipt and each.receipt.summary_input_tokens for each in boundaries} == {2_500}
+    assert len(every(records, CompactionStart)) == len(boundaries)
+
+
+def test_calls_and_compactions_of_googles_kit_are_published() -> None:
+    records = derived("google_adk")
+    assert {each.data.session_id for each in records} == {"ticket-4711"}
+    assert main_sizes(records) == [1_001, 1_002, 1_003]
+    readings = every(records, ContextReading)
+    assert {each.cache_read_tokens for each in readings} == {600}
+    branches = {each.chain for each in readings} - {"main"}
+    assert sorted(each.rpartition(".")[2].partition("@")[0] for each in branches) == ["one", "two"]
+    boundaries = every(records, CompactBoundary)
+    assert [(each.trigger, each.pre_tokens) for each in boundaries] == [("auto", 1_002)]
+    assert boundaries[0].receipt is not None
+    assert boundaries[0].receipt.summary_input_tokens == 5_001
+    assert not every(records, CompactionStart), "the kit reports no start"

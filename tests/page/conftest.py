@@ -1,13 +1,12 @@
 """A real Chromium, the page's files behind an address, and whatever the tests say the API tells."""
 
 import asyncio
-import os
 import shutil
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import pytest
 import pytest_asyncio
@@ -20,11 +19,10 @@ from starlette.routing import Route
 
 from streams.serve.api.page import FOLDER, page_routes
 from streams.serve.api.totals import added_up
+from tests.npm_files import fetched, missing, npm_file
 from tests.page.pretend import PUSHED, Api, folded, records_of, sample_lines
 from tests.page.told import NOW_MS, SESSION, Told
 from tests.patience import PATIENCE_S
-
-ROOT = Path(__file__).parents[2]
 
 FLAGS = [
     "--no-sandbox",
@@ -41,35 +39,22 @@ WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
-def _missing(what: str) -> NoReturn:
-    """Fail where CI is set, and skip with the reason elsewhere."""
-    if os.environ.get("CI"):
-        pytest.fail(f"{what} (CI is set: nothing may be skipped)")
-    pytest.skip(what)
-
-
 def _chromium() -> str:
-    return shutil.which("chromium") or _missing(
+    return shutil.which("chromium") or missing(
         "no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)"
     )
-
-
-def _library(path: Path) -> str:
-    if not path.exists():
-        _missing(f"{path.relative_to(ROOT)} is not there: make page")
-    return path.read_text()
 
 
 @pytest.fixture(scope="session")
 def axe() -> str:
     """The accessibility checker's source."""
-    return _library(ROOT / "tools/page/node_modules/axe-core/axe.min.js")
+    return npm_file("axe-core/axe.min.js").read_text()
 
 
 @pytest.fixture(scope="session")
 def charts() -> str:
     """The chart library's source, as the page is served it."""
-    return _library(FOLDER / "vendor" / "uPlot.esm.js")
+    return fetched(FOLDER / "vendor" / "uPlot.esm.js").read_text()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

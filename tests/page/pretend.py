@@ -27,9 +27,10 @@ from streams.flow.simulator import SimulationOptions, sample_sessions
 from streams.ports import PartitionDump
 from streams.serve.api.answers import status_of_document
 from streams.serve.api.routes import live_since
-from streams.serve.views.session_index import ListOrder, Rank, Sort, summary
+from streams.serve.views.session_summary import ListOrder, Rank, Sort, summary_of
 from streams.serve.views.sessions import SessionKey
 from tests.doubles.dump import fold_records
+from tests.serve import kit
 
 _LIMIT_BYTES = 8 << 20
 
@@ -127,6 +128,8 @@ class Api:
         self.token: str | None = None
         self.stale_ms: int | None = None
         self.reading: dict[str, int] | None = None
+        self.texts: kit.Api | None = None
+        """Answers what asks for all messages of a session."""
         self.gone = False
         self.is_open = asyncio.Event()
         """No answer is given before it is set."""
@@ -187,6 +190,11 @@ class Api:
                 known = "Send a token." if told is None else "This token is not known here."
                 problem = (401, known)
         kept = {"Cache-Control": "no-store"}
+        if self.texts is not None and path.endswith("/history"):
+            answer = await self.texts.client.get(f"{path}?{query}")
+            return Response(
+                answer.content, answer.status_code, kept, answer.headers["content-type"]
+            )
         if problem is None:
             found = self._found(path, parse_qs(query))
             if found is not None:
@@ -281,7 +289,7 @@ class Api:
 
     def _rank(self, view: dict[str, Any], order: ListOrder) -> Rank:
         name = codec.key_bytes(view["session_id"])
-        return summary(SessionKey(0, name), codec.dumps(view)).rank(order)
+        return summary_of(SessionKey(0, name), codec.dumps(view)).rank(order)
 
     def _part(
         self, found: list[dict[str, Any]], name: str, asked: dict[str, list[str]]

@@ -5,17 +5,9 @@ It borrows two types of lines from Claude Code, and spells everything else in it
 
 from typing import Final
 
-from contextgauge.normalise.adapter import (
-    Adapter,
-    FileHead,
-    Folders,
-    LineType,
-    Meaning,
-    Source,
-    Tells,
-    named,
-)
+from contextgauge.normalise.adapter import Adapter, FileHead, Folders, LineType, Meaning, named
 from contextgauge.normalise.fields import count, long_name, mapping, moment_ms, name, text
+from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.limit_signals import OwnWindow, TurnModel
 from contextgauge.normalise.signals import (
     Body,
@@ -27,6 +19,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.records import Json
 
 
@@ -114,6 +107,7 @@ ADAPTERS: Final = (
         files=(r"logs/(?P<session>[^/]+)\.jsonl",),
         other_files=(r"logs/drafts\.jsonl",),
         prompt_words=("user",),
+        figures=(FigureColumn("Muse", {"reported": ("Window",)}),),
         tells=Tells(version="3.1", window=Source.MEASURED, size=Source.MEASURED),
     ),
 )

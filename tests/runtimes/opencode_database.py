@@ -39,11 +39,18 @@ class OpencodeDatabase:
     def execute(self, sql: str, *values: object) -> None:
         self._connection.execute(sql, values)
 
-    def session(self, name: str, *, parent: str | None = None, directory: str = "/repo") -> None:
+    def session(
+        self,
+        name: str,
+        *,
+        parent: str | None = None,
+        directory: str = "/repo",
+        title: str = "Parser",
+    ) -> None:
         now_ms = self._now_ms()
         self._connection.execute(
-            "INSERT INTO session VALUES (?, 'p', ?, 's', ?, 'Parser', '1.18.15', ?, ?, NULL)",
-            (name, parent, directory, now_ms, now_ms),
+            "INSERT INTO session VALUES (?, 'p', ?, 's', ?, ?, '1.18.15', ?, ?, NULL)",
+            (name, parent, directory, title, now_ms, now_ms),
         )
 
     def message(self, session: str, role: str, *, created_ms: int | None = None, **own: Any) -> str:

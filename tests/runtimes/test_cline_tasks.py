@@ -22,6 +22,7 @@ from schemas.records import (
 from streams.edge.files import reading
 from tests.core.given import SESSION, Given, every, limits, one
 from tests.library.privacy_kit import check_no_text, check_same_records
+from tests.runtimes.documents_kit import Publishing, write
 
 Body = dict[str, Any]
 
@@ -181,6 +182,19 @@ def test_a_tasks_folder_is_its_session(tmp_path: Path) -> None:
     lines = [line for block in reading.read(sources) for line in block]
     assert {each.session_hint for each in lines} == {"1793534400000"}
     assert len(lines) == len(CLINE)
+
+
+def test_of_a_task_that_is_written_again_only_what_is_new_is_sent(tmp_path: Path) -> None:
+    name = "tasks/1793534400000/ui_messages.json"
+    write(tmp_path, {name: [TASK, begun(1)]})
+    publishing = Publishing(tmp_path)
+    assert len(publishing.sent()) == 2
+    write(tmp_path, {name: [TASK, request(1, 12, 150_000), ASKED]})
+    assert [each["type"] for each in publishing.sent()] == ["say", "ask"]
+    # As older versions wrote it: in its place.
+    (tmp_path / name).write_text(json.dumps([TASK, request(1, 13, 150_000), ASKED]))
+    assert [json.loads(each["text"])["tokensIn"] for each in publishing.sent()] == [13]
+    assert publishing.reported == []
 
 
 WORDS = "a S3cret of mine"

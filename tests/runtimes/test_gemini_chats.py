@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from contextgauge.delivery.privacy import without_text
 from contextgauge.normalise.runtimes import line_of
 from schemas.records import (
     CompactBoundary,
@@ -124,6 +125,15 @@ def test_a_title_is_what_a_person_wrote() -> None:
     assert read(shown) == "mend @parser.py"
     assert read(BEFORE[2]) == [{"text": "mend the parser"}]
     assert read(asked("s1", 3, SNAPSHOT)) is None
+
+
+def test_r04_snapshots_without_texts_are_known_apart() -> None:
+    """Those of equal lengths too; the same one is the same in other lines."""
+    snapshots = [asked(f"s{each}", 3, f"{SNAPSHOT} {each}") for each in (1, 2)]
+    again = written(6, CONTEXT, snapshots[1])
+    spoken = (*BEFORE, snapshots[0], answered("g2", 4, 20_000), snapshots[1], again)
+    bodies = [without_text(each, json.dumps(each).encode(), b"key") for each in spoken]
+    assert len(every(taken(*bodies), CompactBoundary)) == 2
 
 
 WORDS = "a S3cret of mine"

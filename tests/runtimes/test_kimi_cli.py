@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from contextgauge.errors import ConfigError
-from schemas.records import CompactionStart, ContextReading, ContextReset, SessionInfo
+from schemas.records import (
+    CompactBoundary,
+    CompactionStart,
+    ContextReading,
+    ContextReset,
+    SessionInfo,
+)
 from streams.edge.files import reading as files
 from streams.edge.files.session_files import SessionFiles, first_prompt
 from streams.edge.files.session_reading import SessionReading
@@ -101,6 +107,7 @@ def test_a_command_is_no_message(tmp_path: Path) -> None:
     cleared = sent("TurnBegin", 50.5, user_input=[{"type": "text", "text": "/clear"}])
     records = records_of(tmp_path, {WIRE: [*MAIN[:5], asked, *MAIN[7:], cleared]})
     assert one(records, CompactionStart).trigger_reason == "manual"
+    assert one(records, CompactBoundary).trigger == "manual"
     assert one(records, ContextReset).reason == "clear"
 
 

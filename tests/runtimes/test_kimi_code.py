@@ -1,10 +1,13 @@
 """Kimi Code: the journals of a session's agents, as version 0.38.0 writes them; values made up."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contextgauge.compaction.reading.conversation import ConversationReading
+from contextgauge.compaction.reading.transcripts import read_conversation
 from schemas.records import (
     CompactionFailed,
     CompactionStart,
@@ -16,6 +19,7 @@ from streams.edge.files.session_files import first_prompt
 from streams.edge.files.session_reading import SessionReading
 from streams.edge.files.watch import subagents_of
 from tests.core.given import Given, every, one
+from tests.library.privacy_kit import check_no_text
 from tests.runtimes.runtimes_kit import (
     Body,
     Capture,
@@ -106,7 +110,7 @@ def test_a_compaction_has_its_start_duration_summary_and_cost(tmp_path: Path) ->
     (boundary,) = boundaries(records)
     # What the runtime counts leaves out the system prompt and tools in some versions.
     assert (boundary.pre_tokens, boundary.post_tokens) == (41_100, None)
-    assert boundary.duration_ms == 24_000
+    assert (boundary.duration_ms, boundary.trigger) == (24_000, "auto")
     assert one(records, CompactionSummary).summary == f"Work on {WORDS}"
     assert boundary.receipt is not None
     assert boundary.receipt.summary_output_tokens == 937
@@ -174,3 +178,64 @@ def test_the_first_prompt_is_what_a_person_typed(tmp_path: Path) -> None:
     assert first_prompt(write(tmp_path, CAPTURE) / MAIN) == f"Read {WORDS}"
     older = asked(3, "user")
     assert first_prompt(write(tmp_path / "old", {MAIN: [HEAD, older]}) / MAIN) == f"Read {WORDS}"
+
+
+def event(kind: str, at_s: int, key: str | None, **fields: Any) -> Body:
+    own = {"type": kind, "stepUuid": "step1", **fields}
+    return record("context.append_loop_event", at_s, event=own if key is None else {"uuid": key, **own})  # fmt: skip  # noqa: E501
+
+
+def wrote(at_s: int, words: str, kind: str | None = "user", **own: Any) -> Body:
+    origin = {} if kind is None else {"origin": {"kind": kind}}
+    content = [{"type": "text", "text": words}]
+    return record("context.append_message", at_s, message={"role": "user", "content": content, **origin, **own})  # fmt: skip  # noqa: E501
+
+
+TURN = [
+    HEAD,
+    asked(1, {"kind": "user"}, "Read it"),
+    wrote(2, "Read it", id="m1"),
+    wrote(3, "<system-reminder>", "injection"),
+    wrote(3, "An old answer.", role="assistant"),
+    event("step.begin", 4, "step1"),
+    event("content.part", 5, "p1", part={"type": "think", "think": "I look."}),
+    event("content.part", 6, None, part={"type": "text", "text": "Now."}),
+    event("tool.call", 7, "c1", toolCallId="t1", name="Read", args={"path": "a.py"}),
+    event("tool.result", 8, "r1", toolCallId="t1", result={"output": "x = 1", "isError": False}),
+    event("step.end", 9, "step1"),
+]
+
+
+def conversation(*bodies: Body) -> list[str]:
+    read = read_conversation(b"\n".join(json.dumps(each).encode() for each in bodies))
+    return [f"{each.role}: {each.text}" for each in read.request.messages]
+
+
+def test_the_conversation_is_what_the_model_sees() -> None:
+    assert conversation(*TURN) == [
+        "user: Read it",
+        "user: <system-reminder>",
+        "assistant: ",
+        "assistant: Now.",
+        "assistant: ",
+        "tool: ",
+    ]
+    after = conversation(*TURN, COMPACTION[2], wrote(50, "go on", None))
+    assert after == ["user: framed", "user: go on"]
+    other = record("context.apply_compaction", 44, summary={"content": "An older form."})
+    assert conversation(*TURN, other) == ["user: An older form."]
+    cleared = record("context.clear", 45)
+    assert conversation(*TURN, cleared, wrote(50, "go on")) == ["user: go on"]
+
+
+def test_what_was_taken_back_leaves_the_conversation_incomplete() -> None:
+    reading = ConversationReading()
+    for number, each in enumerate((*TURN, record("context.undo", 10, count=1))):
+        reading.add(each, f"m{number}")
+    assert reading.is_incomplete
+
+
+def test_a_conversation_without_texts_has_none() -> None:
+    spoken = [wrote(1, WORDS), event("content.part", 2, "p", part={"type": "text", "text": WORDS}),
+              event("tool.result", 3, "r", toolCallId="t", result={"output": WORDS})]  # fmt: skip
+    check_no_text([json.dumps(each).encode() for each in spoken])

@@ -3,6 +3,7 @@
 `muse.py` is put into a copy of the product as that folder, and nothing else is changed.
 """
 
+import html
 import json
 import os
 import re
@@ -174,7 +175,12 @@ def test_it_is_listed_among_the_runtimes(product: Path, transcript: Path) -> Non
 
 def test_the_page_offers_it(product: Path) -> None:
     page = "from streams.serve.api.page import read_page; print(read_page().first.decode())"
-    assert re.search(r'name="runtimes" content="[^"]* muse\b', run(product, "-c", page))
+    first = run(product, "-c", page)
+    assert re.search(r'name="runtimes" content="[^"]* muse\b', first)
+    content = re.search(r'name="figures" content="([^"]*)"', first)
+    assert content is not None
+    titles, *rows = json.loads(html.unescape(content[1]))
+    assert (titles[4], rows[2][0], rows[2][4]) == ("Muse", "Window", "reported")
 
 
 def test_the_pages_server_shows_it(product: Path, transcript: Path, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from contextgauge.containers import Line
+from contextgauge.delivery.privacy import strip_text
 from schemas.records import (
     CompactBoundary,
     CompactionStart,
@@ -15,7 +17,7 @@ from schemas.records import (
     ContextReading,
     SessionInfo,
 )
-from streams.edge.files.database import MEASURED, open_database
+from streams.edge.files.database import open_database
 from tests.core.given import Given, every, limits, one
 from tests.runtimes.opencode_database import OpencodeDatabase
 
@@ -130,7 +132,6 @@ def test_a_part_that_gets_another_field_later_is_the_same_line(written: Opencode
         written.execute("UPDATE part SET data = json_set(data, '$.tail_start_id', 'msg_1')")
         assert content.read(content.size(), 0) == before
     with closing(open_database(str(written.path))) as content:
-        MEASURED.clear()
         assert content.read(content.size(), 0) == before
 
 
@@ -160,6 +161,33 @@ def test_only_what_a_person_wrote_is_a_prompt(written: OpencodeDatabase) -> None
     written.answer(SESSION, fresh=10)
     given = derived(written)
     assert one(given.records, ContextReading).messages == 2
+
+
+@pytest.mark.parametrize("runtime", ["opencode", "kilo"])
+def test_without_texts_a_line_is_still_of_its_session(tmp_path: Path, runtime: str) -> None:
+    written = OpencodeDatabase(tmp_path / f"{runtime}.db")
+    for name, parent in ((SESSION, None), ("ses_2", SESSION)):
+        written.session(name, parent=parent)
+        written.prompt(name, "Fix the parser")
+        written.answer(name, fresh=10)
+    stripped = Given()
+    for number, line in enumerate(lines_of(written)):
+        value = json.dumps(line).encode()
+        made = strip_text(Line("file", number, value, len(value), None), b"key")
+        assert isinstance(made, Line)
+        assert b"parser" not in made.value
+        stripped.take(json.loads(made.value))
+    facts = every(stripped.records, SessionInfo)
+    assert {(each.session_id, each.runtime) for each in facts} == {(SESSION, runtime)}
+    assert [each.chain for each in every(stripped.records, ContextReading)] == ["main", "ses_2"]
+    written.close()
+
+
+def test_a_row_is_the_same_whatever_becomes_of_its_session(written: OpencodeDatabase) -> None:
+    written.answer(SESSION, fresh=10)
+    before = derived(written).records
+    written.execute("UPDATE session SET directory = '/moved', version = '2.0.26'")
+    assert [each.id for each in derived(written).records] == [each.id for each in before]
 
 
 def test_a_sessions_facts_are_those_of_its_row(written: OpencodeDatabase) -> None:

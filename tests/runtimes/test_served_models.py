@@ -19,8 +19,8 @@ def pi(provider: str) -> list[Body]:
     ]
 
 
-def cline(provider: str) -> list[Body]:
-    model = {"providerId": provider, "modelId": SONNET, "mode": "act"}
+def cline(provider: str, model_id: str = SONNET) -> list[Body]:
+    model = {"providerId": provider, "modelId": model_id, "mode": "act"}
     return [TASK, request(1, 12, 0, modelInfo=model)]
 
 
@@ -32,6 +32,7 @@ def cline(provider: str) -> list[Body]:
         (pi("openai-codex"), f"openai-codex:{SONNET}", None),
         (cline("anthropic"), SONNET, 200_000),
         (cline("vscode-lm"), f"vscode-lm:{SONNET}", None),
+        (cline("openrouter", f"anthropic/{SONNET}"), f"openrouter:anthropic/{SONNET}", None),
     ],
 )
 def test_what_a_provider_in_between_allows_is_unknown(

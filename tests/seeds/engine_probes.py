@@ -6,6 +6,7 @@ A step is a message, several, or one of the words:
     {call = "id"}  {result = "id", text = "text", times = 3}
     {full = 170_000}  {talk = 6}  {session = 40}  {uses = 24, characters = 17_000}
     {sized = 93_600}  {stored = [...]}  {fork = 1}  "fork"  "before_call"  "compact"  "store"
+    {window = 100_000}, the window from then on
 """
 
 import json
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from contextgauge.compaction import (
     CompactionDone,
@@ -32,8 +33,8 @@ from contextgauge.compaction.compactor import Prepared
 from contextgauge.compaction.counting import Seed002Counter
 from contextgauge.compaction.displays import event_line, log_line, marker_text
 from contextgauge.compaction.engine.trigger import Due, Idle
-from contextgauge.compaction.messages import ApiUsage, Role, ToolCall
-from contextgauge.compaction.profiles import profile_named
+from contextgauge.compaction.messages import ApiUsage, FormatName, Role, ToolCall
+from contextgauge.compaction.profiles import Override, profile_named
 from contextgauge.compaction.store.recall import recall
 from tests.compaction.conversations import call, orphans, result, said, session
 from tests.compaction.test_compactor import Log, Scripted, talk
@@ -109,7 +110,7 @@ class _Counting:
 class Run:
     """A history and a compactor, and what the steps so far did."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- each is an argument in the table
         self,
         profile: str,
         *,
@@ -119,7 +120,17 @@ class Run:
         keep: Sequence[str] = (),
         answers: Sequence[str] = ("The summary.",),
         change: Mapping[str, Any] | None = None,
+        agent: str | None = None,
+        overrides: Sequence[Mapping[str, Any]] = (),
+        confirms: bool = True,
+        edited: str | None = None,
     ) -> None:
+        async def confirm(_: object) -> bool:
+            return confirms
+
+        async def review(text: str) -> str:
+            return text if edited is None else edited
+
         self.log, self.history = Log(), History()
         self.counter = _Counting()
         errors = [
@@ -129,13 +140,15 @@ class Run:
         self.compactor = Compactor(
             profile=replace(profile_named(profile), **(change or {})),
             summariser=self.summariser,
-            hooks=self.log.hooks(),
+            hooks=replace(self.log.hooks(), confirm=confirm, review=review),
+            overrides=[Override(**each) for each in overrides],
             counter=self.counter if profile == "seed-002" else None,
             window_of={"a": 100_000, "b": 300_000}.get,
         )
         self.call = ModelCall(
-            system="s" * system, model=model, window_tokens=window or None, keep_ids=frozenset(keep)
-        )
+            system="s" * system, model=model, window_tokens=window or None,
+            keep_ids=frozenset(keep), agent=agent,
+        )  # fmt: skip
         self.prepared: list[Prepared] = []
         self.error: str | None = None
         self.forked: History | None = None
@@ -156,6 +169,8 @@ class Run:
                 self.history, self.forked = self.history.fork(), self.history
             elif isinstance(step, Mapping) and "fork" in step:
                 self.history = self.history.after_compaction(step["fork"])
+            elif isinstance(step, Mapping) and "window" in step:
+                self.call = replace(self.call, window_tokens=step["window"])
             elif isinstance(step, Mapping):
                 self.history.extend(messages_of(step))
             else:
@@ -235,6 +250,11 @@ SEEN: Final[dict[str, Callable[[Run], Any]]] = {
     "cost": lambda run: [
         run.history.receipts[-1].summary_input_tokens,
         run.history.receipts[-1].summary_output_tokens,
+    ],
+    "formats_with_the_summary": lambda run: [
+        each
+        for each in get_args(FormatName)
+        if "The summary." in json.dumps(write_messages(run.history.active, each))
     ],
     "orphans": lambda run: sorted(orphans(list(run.history.active))),
     "whole_results": lambda run: _results(run.history.active),

@@ -2,12 +2,14 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from contextgauge.compaction import displays
 from contextgauge.compaction.counting import ESTIMATE, CumulativeTokens, core_message_tokens
 from contextgauge.compaction.displays import CompactionResult, ContextStatus
+from contextgauge.compaction.displays.terminal_width import width
 from contextgauge.compaction.engine.request_size import ModelCall, window_of_call
 from contextgauge.compaction.engine.trigger import limits_of
 from contextgauge.compaction.memory import MemoryTool
@@ -20,6 +22,7 @@ from schemas.records import Record
 from streams import codec
 from streams.core.derivation.rules_config import Rules
 from streams.serve.api import agents
+from streams.serve.api.totals import added_up
 from tests.core.given import (
     CATALOG,
     RULES,
@@ -35,6 +38,7 @@ from tests.core.given import (
     usage,
     user,
 )
+from tests.doubles.dump import fold_records
 from tests.seeds.engine_probes import messages_of, seed_001, seed_002, seed_004
 
 # 000 and 003: messages of a runtime, and the records of them
@@ -69,7 +73,8 @@ def _body(line: Mapping[str, Any], number: int) -> Body:
 def _records(lines: Sequence[Mapping[str, Any]], default_window: int | None) -> list[Record]:
     rules = RULES if default_window is None else Rules(CATALOG, default_window=default_window)
     given = Given(rules)
-    for number, line in enumerate(lines):
+    every = [line for line in lines for _ in range(line.get("times", 1))]
+    for number, line in enumerate(every):
         given.take(_body(line, number))
     return given.records
 
@@ -97,6 +102,37 @@ def chat_events(lines: Sequence[Mapping[str, Any]], of: str) -> list[Any]:
         if each["data"].pop("attemptId", None) is not None:
             each["data"]["attempt"] = "named"
     return [each["data"] for each in events if each["type"] == of]
+
+
+def chat_fields(lines: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return type, time and task of each event of that endpoint, and which fields it has."""
+    stored = [codec.to_structured(each) for each in _records(lines, None)]
+    events = [codec.loads(event) for _, event in agents.of_session(stored)]
+    return [[each["type"], each["timestamp"], each["taskId"], sorted(each)] for each in events]
+
+
+def totals(sessions: Sequence[Sequence[Mapping[str, Any]]], see: Sequence[str]) -> Any:
+    """Return a figure of what `GET /v1/stats` adds up over sessions, by its names."""
+    derived: list[Record] = []
+    for number, lines in enumerate(sessions):
+        derived += [
+            replace(each, data=replace(each.data, session_id=f"session-{number}"))
+            for each in _records(lines, None)
+        ]
+    figure: Any = added_up([dump.stats for dump in fold_records(derived, 2)], "hour")
+    for name in see:
+        figure = figure[name]
+    return figure
+
+
+def session(lines: Sequence[Mapping[str, Any]], see: Sequence[str]) -> Any:
+    """Return a figure of what `GET /v1/sessions/ID` has of a session, by its names."""
+    (dump,) = fold_records(_records(lines, None), 1)
+    (document,) = dump.views.values()
+    figure = codec.loads(document)
+    for name in see:
+        figure = [each[name] for each in figure] if isinstance(figure, list) else figure[name]
+    return figure
 
 
 def catalog_window(model: str) -> int | None:
@@ -169,6 +205,18 @@ def prompt(
     text = asked.messages[-1].text
     if see == "task":
         return text.partition("## Original User Task\n")[2].partition("\n\n")[0]
+    if see == "previous":
+        return text.partition("## Previous Summary\n")[2].partition("\n\n## Original")[0]
+    if see == "messages":
+        return text.partition("## Messages to Summarize\n")[2].partition("\n\n## Instructions")[0]
+    if see == "sections":
+        return [line.strip("#* ") for line in text.splitlines() if line.startswith(("###", "####"))]
+    if see == "system":
+        return asked.system
+    if see == "length":  # of the first message, without its number and role
+        return len(prompt(seed, steps, "messages").partition(":\n")[2])
+    if see == "opening":
+        return text.splitlines()[1]
     if see == "constraints":
         return text.partition("## Constraints\n")[2]
     return text if see == "text" else getattr(asked, see)
@@ -179,6 +227,14 @@ def memory(commands: Sequence[Mapping[str, Any]]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         tool = MemoryTool("demo", Path(folder))
         return [tool.execute(dict(each)) for each in commands]
+
+
+def box_columns(**figures: Any) -> list[int]:
+    """Return the columns that lines of both boxes have."""
+    status = ContextStatus(window_tokens=128_000, **figures)
+    result = CompactionResult(removed=1, tokens_before=9, tokens_after=5, **figures)
+    text = f"{displays.context_box(status)}\n{displays.compact_box(result)}"
+    return sorted({width(line) for line in text.splitlines()})
 
 
 def context_text(**figures: Any) -> str:
@@ -219,10 +275,11 @@ def marker_text(number: int, summary: str, archived: int, before: int, **options
 PROBES: Final[dict[str, Callable[..., Any]]] = {
     each.__name__: each
     for each in (
-        auto_compacted_text, catalog_window, chat_events, compact_box, compact_text, context_box,
-        context_text, cumulative, displays.auto_compacting_line, displays.complete_line,
+        auto_compacted_text, box_columns, catalog_window, chat_events, chat_fields, compact_box,
+        compact_text, context_box, context_text, cumulative,
+        displays.auto_compacting_line, displays.complete_line,
         displays.preview, displays.short_count, displays.status_text, displays.warning_line,
         displays.warning_text, estimate, figure, header_text, limits, marker_text, memory, prompt,
-        records, seed_001, seed_002, seed_004, tokens_002, window,
+        records, seed_001, seed_002, seed_004, session, tokens_002, totals, window,
     )
 }  # fmt: skip

@@ -1,9 +1,9 @@
 """A server's feed under test, and its listeners as they hear it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing
-from typing import NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import NamedTuple, Self
 
 from contextgauge.clock import SystemClock
 from contextgauge.partitioner import partition_of
@@ -26,10 +26,12 @@ class Heard(NamedTuple):
 
 
 class Server:
-    """A server's feed, and listeners to it."""
+    """A server's feed over views of some records, and listeners to it; it stops with its block."""
 
-    def __init__(self, views: GrowingViews) -> None:
-        self.views = views
+    def __init__(self, records: Sequence[Record] = (), views: GrowingViews | None = None) -> None:
+        self.views = views = views or GrowingViews()
+        if records:
+            views.add(*records)
         self.telemetry = PrometheusTelemetry("serve", "worker")
         self.reported: list[BaseException] = []
         self.feed = Feed(
@@ -38,6 +40,36 @@ class Server:
             SystemClock(),
             self.telemetry,
             lambda _doing, error: self.reported.append(error),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.feed.stop()
+
+    def since(
+        self, *offsets: int, session: str | None = None
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Heard, None]]:
+        """Listen from the offsets on, of the first generation."""
+        return aclosing(self.listen(FeedPosition(1, offsets), session))
+
+    @asynccontextmanager
+    async def joined(self) -> AsyncIterator[AsyncGenerator[Heard, None]]:
+        """Listen to what comes next: the first event, the position, is read."""
+        async with aclosing(self.listen()) as events:
+            await take(events, bool)
+            yield events
+
+    def by_partition(self, records: Sequence[Record]) -> list[list[object]]:
+        """Return the records' ids in the order of each partition: between these there is none."""
+        return _parted(((each.data.session_id, each.id) for each in records), self.views.count)
+
+    def reported_by_partition(self, events: Sequence[Heard]) -> list[list[object]]:
+        """Return the ids that listeners were sent, likewise."""
+        sent = (event.document for event in events if event.kind == "record")
+        return _parted(
+            ((str(each["session_id"]), each["record_id"]) for each in sent), self.views.count
         )
 
     async def listen(
@@ -84,20 +116,10 @@ def ids(events: list[Heard]) -> list[object]:
     return [event.document["record_id"] for event in events if event.kind == "record"]
 
 
-def by_partition(records: list[Record], count: int) -> list[list[object]]:
-    """Return the records' ids in the order of each partition: between these there is none."""
+def _parted(ids_: Iterable[tuple[str, object]], count: int) -> list[list[object]]:
     parts: list[list[object]] = [[] for _ in range(count)]
-    for record in records:
-        parts[partition_of(record.data.session_id, count)].append(record.id)
-    return parts
-
-
-def told_by_partition(events: list[Heard], count: int) -> list[list[object]]:
-    parts: list[list[object]] = [[] for _ in range(count)]
-    for event in events:
-        if event.kind == "record":
-            session = str(event.document["session_id"])
-            parts[partition_of(session, count)].append(event.document["record_id"])
+    for session, record_id in ids_:
+        parts[partition_of(session, count)].append(record_id)
     return parts
 
 
@@ -109,3 +131,10 @@ def place_of(events: list[Heard]) -> FeedPosition:
     place = parse_position(next(event.place for event in reversed(events) if event.place))
     assert place is not None
     return place
+
+
+async def reset_of(events: AsyncIterator[Heard], reason: str) -> list[Heard]:
+    """Read events up to a reset, whose reason has these words."""
+    found = await take(events, lambda found: found[-1].kind == "reset")
+    assert reason in str(found[-1].document["reason"])
+    return found

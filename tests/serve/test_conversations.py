@@ -90,7 +90,11 @@ async def test_the_history_has_archived_messages_and_markers_by_pages(
     assert shown == [("1", False, None), ("s", True, 1)]
     rest = (await api.client.get(f"{path}?after={first['next']}")).json()
     assert [each["id"] for each in rest["messages"]] == ["2", "3", "4"]
-    assert rest["next"] is None
+    assert (first["first"], rest["first"], rest["next"]) == (0, 2, None)
+    last = (await api.client.get(f"{path}?after=-2&limit=1")).json()
+    assert ([each["id"] for each in last["messages"]], last["first"], last["next"]) == (["3"], 3, 4)
+    whole = (await api.client.get(f"{path}?after=-100")).json()
+    assert (len(whole["messages"]), whole["first"]) == (5, 0)
 
 
 async def test_paging_skips_nothing_where_the_oldest_messages_are_dropped_meanwhile(
@@ -108,7 +112,7 @@ async def test_paging_skips_nothing_where_the_oldest_messages_are_dropped_meanwh
     assert [each["id"] for each in rest["messages"]] == ["3", "4"]
     again = (await api.client.get(f"{path}?limit=1")).json()
     assert [each["id"] for each in again["messages"]] == ["s"]
-    assert again["next"] == 2
+    assert (again["first"], again["next"]) == (1, 2)
 
 
 async def test_recall_finds_what_left_the_context(

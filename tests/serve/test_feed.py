@@ -1,4 +1,4 @@
-"""The live feed: nothing is lost or told twice, whatever breaks; what cannot be told is told so."""
+"""The live feed: nothing is lost or sent twice, whatever breaks; what cannot be sent is a reset."""
 
 import asyncio
 from contextlib import aclosing
@@ -9,35 +9,22 @@ from schemas.records import Record
 from streams.ports import Entry, ProjectorHeartbeat
 from streams.serve.feed import feed as feed_module
 from streams.serve.feed.feed import FeedPosition, parse_position
-from tests.serve.feed_kit import (
-    Heard,
-    Server,
-    by_partition,
-    enough,
-    ids,
-    place_of,
-    take,
-    told_by_partition,
-)
+from tests.serve.feed_kit import Heard, Server, enough, ids, place_of, reset_of, take
 from tests.serve.kit import GrowingViews
 
 pytestmark = pytest.mark.usefixtures("fast_feed")
 
 
 async def test_records_are_sent_to_listeners_as_they_arrive(records: list[Record]) -> None:
-    views = GrowingViews()
-    views.add(*records[:50])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
+    async with Server(records[:50]) as server, aclosing(server.listen()) as events:
         first = await take(events, bool)
-        assert first == [Heard("", f"1:{','.join(map(str, views.offsets))}", {})]
+        assert first == [Heard("", f"1:{','.join(map(str, server.views.offsets))}", {})]
         for record in records[50:]:
-            views.add(record)
+            server.views.add(record)
         found = await take(events, enough(len(records) - 50))
-    assert told_by_partition(found, views.count) == by_partition(records[50:], views.count)
+    assert server.reported_by_partition(found) == server.by_partition(records[50:])
     one = found[0].document
     assert set(one) >= {"kind", "session_id", "chain", "state", "used_tokens", "used_percent"}
-    await server.feed.stop()
 
 
 @pytest.mark.parametrize("session_only", [False, True])
@@ -47,7 +34,7 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
     views = GrowingViews()
     session = records[0].data.session_id if session_only else None
     wanted = [r for r in records if session is None or r.data.session_id == session]
-    server, found = Server(views), list[Heard]()
+    server, found = Server(views=views), list[Heard]()
     place: FeedPosition | None = FeedPosition(1, (0,) * views.count)
     added = 0
     for turn in range(6):
@@ -56,7 +43,7 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
         views.add(*records[added:middle])
         if turn == 2:
             await server.feed.stop()
-            server = Server(views)
+            server = Server(views=views)
         if turn == 3:
             views.swap()
         async with aclosing(server.listen(place, session)) as events:
@@ -67,207 +54,157 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
             part = await take(events, enough(max(count - turn, 1))) if count else []
         found += part
         place = place_of(part) if part else place
-    async with aclosing(server.listen(place, session)) as events:
+    async with server, aclosing(server.listen(place, session)) as events:
         if len(ids(found)) < len(wanted):
             found += await take(events, enough(len(wanted) - len(ids(found))))
     assert [event.kind for event in found if event.kind not in ("", "record")] == []
-    assert told_by_partition(found, views.count) == by_partition(wanted, views.count)
-    await server.feed.stop()
+    assert server.reported_by_partition(found) == server.by_partition(wanted)
 
 
 async def test_a_transaction_is_sent_completely_wherever_reads_cut_it(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "_BATCH", 3)
-    views = GrowingViews()
-    views.add(records[0])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        views.add(*records[1:])
+    async with Server(records[:1]) as server, server.joined() as events:
+        server.views.add(*records[1:])
         found = await take(events, enough(len(records) - 1))
-    assert told_by_partition(found, views.count) == by_partition(records[1:], views.count)
-    await server.feed.stop()
+    assert server.reported_by_partition(found) == server.by_partition(records[1:])
 
 
 async def test_a_position_older_than_the_feed_is_reset(records: list[Record]) -> None:
-    views = GrowingViews()
-    views.add(*records)
-    for partition in range(views.count):
-        views.forget_live(partition, 3)
-    server = Server(views)
-    async with aclosing(server.listen(FeedPosition(1, (0,) * views.count))) as events:
-        found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "older" in str(found[-1].document["reason"])
-        assert place_of(found).offsets == tuple(views.offsets)
-        views.add(records[0])
-        after = await take(events, enough(1))
-    assert ids(after) == [records[0].id]
-    assert server.count("serve_stream_resets") == 1
-    await server.feed.stop()
+    async with Server(records) as server:
+        views = server.views
+        for partition in range(views.count):
+            views.forget_live(partition, 3)
+        async with server.since(*[0] * views.count) as events:
+            found = await reset_of(events, "older")
+            assert place_of(found).offsets == tuple(views.offsets)
+            views.add(records[0])
+            assert ids(await take(events, enough(1))) == [records[0].id]
+        assert server.count("serve_stream_resets") == 1
 
 
 async def test_a_position_of_other_views_is_reset(records: list[Record]) -> None:
-    views = GrowingViews()
-    views.add(*records[:9])
-    server = Server(views)
-    async with aclosing(server.listen(FeedPosition(1, (0, 0)))) as events:
-        found = await take(events, lambda found: found[-1].kind == "reset")
-    assert "other views" in str(found[-1].document["reason"])
-    await server.feed.stop()
+    async with Server(records[:9]) as server, server.since(0, 0) as events:
+        await reset_of(events, "other views")
 
 
 async def test_a_position_beyond_the_views_waits_and_then_is_reset(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    views = GrowingViews()
-    views.add(*records[:30])
-    ahead = FeedPosition(1, tuple(offset + 2 for offset in views.offsets))
-    server = Server(views)
-    expected = [part[2:] for part in _parts(records[30:], views)]
-    async with aclosing(server.listen(ahead)) as events:
-        hearing = asyncio.create_task(take(events, enough(sum(map(len, expected)))))
-        # It has joined the ring before what it has already comes there.
-        await asyncio.sleep(0.1)
-        views.add(*records[30:])
-        found = await hearing
-    for event in found:
-        # Nobody goes back behind what it has.
-        offsets = place_of([event]).offsets if event.place else ahead.offsets
-        assert all(map(int.__ge__, offsets, ahead.offsets))
-    assert told_by_partition(found, views.count) == expected
-    monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
-    never = FeedPosition(1, tuple(offset + 400 for offset in views.offsets))
-    async with aclosing(server.listen(never)) as events:
-        found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "ahead" in str(found[-1].document["reason"])
-        views.add(records[0])
-        assert ids(await take(events, enough(1))) == [records[0].id]
-    await server.feed.stop()
+    async with Server(records[:30]) as server:
+        views = server.views
+        ahead = tuple(offset + 2 for offset in views.offsets)
+        expected = [part[2:] for part in server.by_partition(records[30:])]
+        async with server.since(*ahead) as events:
+            hearing = asyncio.create_task(take(events, enough(sum(map(len, expected)))))
+            # It has joined the ring before what it has already comes there.
+            await asyncio.sleep(0.1)
+            views.add(*records[30:])
+            found = await hearing
+        for event in found:
+            # No one goes back behind what it has.
+            offsets = place_of([event]).offsets if event.place else ahead
+            assert all(map(int.__ge__, offsets, ahead))
+        assert server.reported_by_partition(found) == expected
+        monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
+        async with server.since(*(offset + 400 for offset in views.offsets)) as events:
+            await reset_of(events, "ahead")
+            views.add(records[0])
+            assert ids(await take(events, enough(1))) == [records[0].id]
 
 
 async def test_a_position_far_beyond_the_log_is_reset_at_once(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 1_000.0)
-    views = GrowingViews()
-    views.add(*records[:30])
-    server = Server(views)
-    far = FeedPosition(1, (99_999, *views.offsets[1:]))
-    async with aclosing(server.listen(far)) as events:
-        found = await take(events, bool)
-        assert [event.kind for event in found] == ["reset"]
-        assert "ahead" in str(found[0].document["reason"])
-        assert place_of(found).offsets == tuple(views.offsets)
-        views.add(*records[30:40])
-        told = told_by_partition(await take(events, enough(10)), views.count)
-    assert told == by_partition(records[30:40], views.count)
-    await server.feed.stop()
+    async with Server(records[:30]) as server:
+        views = server.views
+        async with server.since(99_999, *views.offsets[1:]) as events:
+            found = await reset_of(events, "ahead")
+            assert [event.kind for event in found] == ["reset"]
+            assert place_of(found).offsets == tuple(views.offsets)
+            views.add(*records[30:40])
+            sent = await take(events, enough(10))
+    assert server.reported_by_partition(sent) == server.by_partition(records[30:40])
 
 
 async def test_after_a_reset_no_record_is_withheld_for_an_old_position(
     records: list[Record],
 ) -> None:
-    views = GrowingViews()
-    views.add(*records)
-    views.forget_live(1, 1)
-    server = Server(views)
-    # Of one partition it lacks what is gone, of another it has more than there is.
-    place = FeedPosition(1, (views.offsets[0] + 400, 0, views.offsets[2]))
-    async with aclosing(server.listen(place)) as events:
-        found = await take(events, lambda found: found[-1].kind == "reset")
-        assert "older" in str(found[-1].document["reason"])
-        views.add(*records[:20])
-        told = told_by_partition(await take(events, enough(20)), views.count)
-    assert told == by_partition(records[:20], views.count)
-    await server.feed.stop()
-
-
-def _parts(records: list[Record], views: GrowingViews) -> list[list[object]]:
-    return by_partition(records, views.count)
+    async with Server(records) as server:
+        views = server.views
+        views.forget_live(1, 1)
+        # Of one partition it lacks what is gone, of another it has more than there is.
+        async with server.since(views.offsets[0] + 400, 0, views.offsets[2]) as events:
+            await reset_of(events, "older")
+            views.add(*records[:20])
+            sent = await take(events, enough(20))
+    assert server.reported_by_partition(sent) == server.by_partition(records[:20])
 
 
 async def test_a_position_from_a_response_is_never_taken_as_ahead_of_the_views(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "AHEAD_S", 0.02)
-    views = GrowingViews()
-    views.add(*records[:30])
-    server = Server(views)
-    await server.feed.start()
-    views.add(*records[30:40])
-    # Markers lie behind the last records: positions are beyond what the feed tells of.
-    views.offsets = [offset + 6 for offset in views.offsets]
-    views.report_heartbeat(ProjectorHeartbeat(1, None, 0))
-    place = FeedPosition(1, tuple(views.offsets))
-    async with aclosing(server.listen(place)) as events:
-        listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))
-        await asyncio.sleep(0.3)
-        views.add(records[40])
-        found = await listening_
+    async with Server(records[:30]) as server:
+        views = server.views
+        await server.feed.start()
+        views.add(*records[30:40])
+        # Markers lie behind the last records: positions are beyond what the feed tells of.
+        views.offsets = [offset + 6 for offset in views.offsets]
+        views.report_heartbeat(ProjectorHeartbeat(1, None, 0))
+        async with server.since(*views.offsets) as events:
+            listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))
+            await asyncio.sleep(0.3)
+            views.add(records[40])
+            found = await listening_
     assert [event.kind for event in found] == ["record"]
-    await server.feed.stop()
 
 
 async def test_a_slow_listener_is_disconnected_with_the_reason(
     records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "RING_EVENTS", 20)
-    views = GrowingViews()
-    server = Server(views)
-    slow, quick = server.listen(), server.listen()
-    async with aclosing(slow), aclosing(quick):
-        for events in (slow, quick):
-            await take(events, bool)
-        told = []
+    async with Server() as server, server.joined() as slow, server.joined() as quick:
+        sent = []
         for start in range(0, 60, 10):
-            views.add(*records[start : start + 10])
-            told += await take(quick, enough(10))
+            server.views.add(*records[start : start + 10])
+            sent += await take(quick, enough(10))
         left = [event async for event in slow]
         assert [event.kind for event in left] == ["cut_off"]
         assert "slow" in str(left[0].document["reason"])
-        assert len(ids(told)) == 60
+        assert len(ids(sent)) == 60
     assert server.count("serve_stream_cut_off", reason="slow") == 1
-    await server.feed.stop()
 
 
 async def test_a_server_that_missed_more_than_the_feed_keeps_resets_all(
     records: list[Record],
 ) -> None:
-    views = GrowingViews()
-    views.add(*records[:20])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
+    async with Server(records[:20]) as server, server.joined() as events:
+        views = server.views
         views.away = True
         await asyncio.sleep(0.1)
         views.add(*records[20:])
         for partition in range(views.count):
             views.forget_live(partition, 2)
         views.away = False
-        found = await take(events, lambda found: found[-1].kind == "reset")
-    assert "no longer has all events" in str(found[-1].document["reason"])
-    await server.feed.stop()
+        await reset_of(events, "no longer has all events")
 
 
 async def test_an_outage_within_the_feed_loses_nothing(records: list[Record]) -> None:
-    views = GrowingViews()
-    views.add(*records[:20])
-    server = Server(views)
-    async with aclosing(server.listen()) as events:
-        await take(events, bool)
-        views.away = True
+    async with Server(records[:20]) as server, server.joined() as events:
+        server.views.away = True
         await asyncio.sleep(0.1)
-        views.add(*records[20:])
-        views.away = False
+        server.views.add(*records[20:])
+        server.views.away = False
         found = await take(events, enough(len(records) - 20))
-    assert told_by_partition(found, views.count) == by_partition(records[20:], views.count)
-    await server.feed.stop()
+    assert server.reported_by_partition(found) == server.by_partition(records[20:])
 
 
 async def test_redis_is_read_once_for_all_listeners(records: list[Record]) -> None:
     views = Counting()
-    server = Server(views)
+    server = Server(views=views)
     listeners = [server.listen() for _ in range(50)]
     for events in listeners:
         await take(events, bool)
@@ -295,15 +232,12 @@ class Counting(GrowingViews):
 
 
 async def test_listeners_are_disconnected_when_the_feed_stops(records: list[Record]) -> None:
-    views = GrowingViews()
-    views.add(*records[:5])
-    server = Server(views)
-    events = server.listen()
-    await take(events, bool)
-    ending = asyncio.create_task(take(events, lambda _: False))
-    await asyncio.sleep(0.05)
-    await server.feed.stop()
-    assert await ending == []
+    server = Server(records[:5])
+    async with server.joined() as events:
+        ending = asyncio.create_task(take(events, lambda _: False))
+        await asyncio.sleep(0.05)
+        await server.feed.stop()
+        assert await ending == []
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from schemas.records import Record
-from streams.serve.views.session_index import (
-    ListOrder,
-    Rank,
-    SessionFilter,
-    SessionIndex,
-    Summary,
-)
+from streams.serve.views.session_index import SessionIndex
+from streams.serve.views.session_summary import ListOrder, Rank, SessionFilter, Summary
 from streams.serve.views.snapshot import Snapshots
 from tests.serve.kit import GrowingViews
 

@@ -4,7 +4,8 @@ By the order of speakers alone: the text of the agent that the user's turn follo
 it writes before further calls a step on the way to it.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,6 +14,9 @@ from contextgauge.compaction.messages import DigestEntry
 
 TURN_CHARACTERS: Final = 900
 """Of a user's turn, whatever the room: a long one is mostly pasted."""
+
+PASTED_CHARACTERS: Final = 300
+"""Of what a turn has in a fence, where not all turns are whole: it is pasted, and goes first."""
 
 REPLY_CHARACTERS: Final = 800
 """Of an agent's reply: what was done, what is left to do, and what it asks or offers."""
@@ -44,7 +48,9 @@ _NOTE_CHARACTERS: Final = 14
 _LONGEST_COUNT: Final = 8
 
 _LEAST_LINE: Final = 60
-"""A line of which less stays says nothing."""
+"""A line of which less stays says nothing: rather the longest go."""
+
+_FENCED: Final = re.compile(r"(?ms)^(`{3,}|~{3,})[^\n]*\n.*?(?:^\1|\Z)")
 
 
 def size_of(entry: DigestEntry) -> int:
@@ -59,31 +65,58 @@ def size_of(entry: DigestEntry) -> int:
 def cut(entry: DigestEntry, limit: int, end_share: float) -> DigestEntry:
     """Return an entry that takes at most about so many characters: its beginning and its end.
 
-    Of an agent's text the longest lines are cut: one that says a single thing is short, wherever
-    it stands.
+    Of a turn with a fence the middle of that is left out, if it is enough. Of an agent's text the
+    longest lines are cut, or left out: one that says a single thing is short, wherever it stands.
     """
-    if size_of(entry) <= limit:
+    if (excess := size_of(entry) - limit) <= 0:
         return entry
     around = _MARK_CHARACTERS + _NOTE_CHARACTERS + 2 * _LONGEST_COUNT + len(entry.message_id)
     room = max(0, limit - around)
     text = entry.text
-    lines = [each for each in text.split("\n") if each] if entry.speaker == "agent" else []
-    longest = even_limit([len(each) for each in lines], room - len(lines))
-    if len(lines) > 1 and longest >= _LEAST_LINE and not entry.end:
-        shown = "\n".join(_beginning(each, longest) for each in lines)
-        return replace(entry, text=shown, omitted=entry.omitted + max(1, len(text) - len(shown)))
+    if entry.speaker == "agent" and not entry.end and "\n" in text:
+        shown = "\n".join(_shorter_lines(text, room))
+        if shown:
+            return replace(
+                entry, text=shown, omitted=entry.omitted + max(1, len(text) - len(shown))
+            )
     size = int(room * end_share)
     if entry.omitted:
         end = entry.end[max(0, len(entry.end) - size) :]
         omitted = entry.omitted + len(entry.end) - len(end)
     else:
+        first, last = _longest_fence(entry)
+        if (left := last - first - excess - around) >= PASTED_CHARACTERS // 2:
+            size = len(text) - last + left // 2
+            room = len(text) - (last - first) + left
         end, omitted = text[len(text) - size :], -size
     beginning = text[: room - len(end)]
     return replace(entry, text=beginning, end=end, omitted=omitted + len(text) - len(beginning))
 
 
-def _beginning(line: str, length: int) -> str:
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+def _shorter_lines(text: str, room: int) -> Iterator[str]:
+    """Yield the lines of a text, of which the longest are cut, or "…" where some are left out."""
+    lines = [each for each in text.split("\n") if each]
+    shown: set[int] = set()
+    left = room
+    for at in sorted(range(len(lines)), key=lambda at: (len(lines[at]), -at)):
+        left -= min(len(lines[at]), _LEAST_LINE) + 1
+        if left < 0:
+            break
+        shown.add(at)
+    longest = even_limit([len(lines[at]) for at in shown], room - len(shown))
+    for at, line in enumerate(lines):
+        if at in shown:
+            yield line if len(line) <= longest else f"{line[: longest - 1]}…"
+        elif shown and (at == 0 or at - 1 in shown):
+            yield "…"
+
+
+def _longest_fence(entry: DigestEntry) -> tuple[int, int]:
+    """Return where the longest of what is fenced in a turn begins and ends."""
+    if entry.speaker != "user":
+        return 0, 0
+    spans = (each.span() for each in _FENCED.finditer(entry.text))
+    return max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +144,7 @@ class Groups:
 def groups_of(entries: Sequence[DigestEntry], turns: int) -> Groups:
     """Divide entries; the longest turns are cut where all have more than `turns` characters."""
     groups = Groups()
-    sizes = [size_of(each) for each in entries if each.speaker == "user"]
-    longest = max(TURN_CHARACTERS, even_limit(sizes, turns))
+    limits = _turn_limits(entries, turns)
     following: DigestEntry | None = None
     steps = groups.replies  # of the turn that is not answered yet: there is nothing else of it
     reply: int | None = len(entries)  # that no failure leads to yet; the next one is still to come
@@ -127,7 +159,7 @@ def groups_of(entries: Sequence[DigestEntry], turns: int) -> Groups:
             groups.ends[place] = END_SHARE
             continue
         if entry.speaker == "user":
-            groups.user[place] = cut(entry, longest, END_SHARE)
+            groups.user[place] = cut(entry, limits[place], END_SHARE)
             groups.ends[place] = END_SHARE
             reply, steps = None, groups.steps
         elif entry.speaker == "tool":
@@ -148,3 +180,16 @@ def groups_of(entries: Sequence[DigestEntry], turns: int) -> Groups:
             reply = place
         following = entry
     return groups
+
+
+def _turn_limits(entries: Sequence[DigestEntry], turns: int) -> Mapping[int, int]:
+    """Return the standard size of each turn by its place: first what is pasted gives way."""
+    sizes = {at: size_of(each) for at, each in enumerate(entries) if each.speaker == "user"}
+    if (excess := sum(sizes.values()) - turns) > 0:
+        spans = {at: _longest_fence(entries[at]) for at in sizes if not entries[at].omitted}
+        pasted = {at: last - first for at, (first, last) in spans.items()}
+        longest = even_limit(list(pasted.values()), sum(pasted.values()) - excess)
+        for at, length in pasted.items():
+            sizes[at] -= max(0, length - max(PASTED_CHARACTERS, longest))
+    longest = max(TURN_CHARACTERS, even_limit(list(sizes.values()), turns))
+    return {at: min(size, longest) for at, size in sizes.items()}

@@ -20,7 +20,7 @@ TURNS_SHARE: Final = 2
 _LEAST_TURN: Final = 240
 """A turn of which less stays says nothing: rather the middle turns of a flood go."""
 
-_LEAST_PASSAGE: Final = 160
+_LEAST_PASSAGE: Final = 120
 
 USER_SHARE: Final = 0.8
 """Of the room for the user's turns, where they and the others do not fit together."""

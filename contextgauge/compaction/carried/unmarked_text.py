@@ -5,7 +5,7 @@ write again, so pasting such a text gains nothing; number, summary and order go 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from contextgauge.compaction.carried.compaction_text import (
     read_text,
@@ -41,7 +41,9 @@ def read_unmarked(message: Message) -> UnmarkedText | None:
         others = [*message.blocks[:place], Text(parts.before)]
         others += [_without_restored(each, parts.nonce) for each in behind]
         others = [each for each in others if not isinstance(each, Text) or each.text.strip()]
-        carried = Carried(read.entries, read.files)
+        # Of an id in the text another history may have made another message.
+        entries = [replace(each, message_id="") if each.omitted else each for each in read.entries]
+        carried = Carried(tuple(entries), read.files)
         return UnmarkedText(read.number, read.prose, carried, message.with_blocks(others))
     return None
 

@@ -8,7 +8,12 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.counting import CHARACTERS_PER_TOKEN, Counter
-from contextgauge.compaction.engine.cutting import cut, even_limit, middle_cut
+from contextgauge.compaction.engine.cutting import (
+    MINIMUM_CHARACTERS,
+    cut,
+    even_limit,
+    middle_cut,
+)
 from contextgauge.compaction.formats.signatures import is_signed
 from contextgauge.compaction.messages import Block, Message, ToolCall, ToolResult
 from contextgauge.compaction.profiles import Profile
@@ -60,7 +65,7 @@ def fit_arguments(
     def shorter(call: ToolCall, excess: int) -> ToolCall:
         lengths = _argument_lengths(call)
         room = sum(lengths) - CHARACTERS_PER_TOKEN * (excess + _NOTE_TOKENS)
-        limit = max(profile.argument_characters, even_limit(lengths, max(0, room)))
+        limit = max(MINIMUM_CHARACTERS, even_limit(lengths, max(0, room)))
         return _shorter_call(call, limit, lambda text: middle_cut(text, limit))
 
     return _with_shorter_calls(messages, profile, positions, counter, excess_tokens, shorter)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.carried.failure_lines import failure_in
 from contextgauge.compaction.counting import Counter
 from contextgauge.compaction.engine.cutting import MINIMUM_CHARACTERS, even_limit, middle_cut
-from contextgauge.compaction.engine.tool_arguments import Edited, fit_arguments, shorten_arguments
+from contextgauge.compaction.engine.tool_arguments import Edited, fit_arguments
 from contextgauge.compaction.formats.signatures import is_signed
 from contextgauge.compaction.messages import (
     Content,
@@ -38,7 +38,8 @@ _SAME: Final = "[A later call of this tool has the same result, below.]"
 _LONGEST_PATH: Final = 300
 
 _FAILURE_CHARACTERS: Final = 200
-"""Of a failed result the beginning of what says why stays."""
+_FAILURE_END: Final = 130
+"""Of what a failed result says, and of them the end: what failed comes first, why mostly last."""
 
 
 class ToolUse(NamedTuple):
@@ -194,7 +195,9 @@ def _notice(use: ToolUse, recallable: str | None) -> str:
     how = "" if recallable is None else f" To see it again: recall {recallable}."
     notice = f"[Result of {use.call.name} cleared to save context: {what}.{how}]"
     failure = failure_in(use.result.text, is_error=use.result.is_error)
-    return f"{failure[:_FAILURE_CHARACTERS]}\n{notice}" if failure else notice
+    if len(failure) > _FAILURE_CHARACTERS:
+        failure = f"{failure[: _FAILURE_CHARACTERS - _FAILURE_END]}…{failure[-_FAILURE_END:]}"
+    return f"{failure}\n{notice}" if failure else notice
 
 
 def _only_text(result: ToolResult) -> bool:
@@ -284,9 +287,8 @@ def fitting(
     ]
     for index in large:
         fitted[index] = shorten_message(fitted[index], limit, counter)
-    for shorten in (fit_arguments, shorten_arguments):
-        excess = sum(map(counter.message, fitted)) - room_tokens
-        if excess > 0:
-            still = [index for index in large if counter.message(fitted[index]) > limit]
-            fitted = shorten(fitted, profile, still, counter, excess).messages
+    excess = sum(map(counter.message, fitted)) - room_tokens
+    if excess > 0:
+        still = [index for index in large if counter.message(fitted[index]) > limit]
+        fitted = fit_arguments(fitted, profile, still, counter, excess).messages
     return fitted

@@ -20,14 +20,15 @@ from contextgauge.normalise.adapter import (
     Only,
     OwnCalls,
     Rows,
-    Source,
-    Tells,
     Words,
     named,
 )
 from contextgauge.normalise.claude_code import conversation, limits, messages, settings, texts
+from contextgauge.normalise.figure_sources import FigureColumn
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.records import Json
 
 _INIT: Final = {"type": "system", "subtype": "init"}
@@ -91,7 +92,7 @@ _FIELDS: Final[Fields] = {
     **named(
         Meaning.FIGURES,
         "compact_metadata compactMetadata microcompactMetadata microcompact_metadata "
-        "autocompact_state autocompactState",
+        "autocompact_state autocompactState contextgauge",
     ),
     **named(Inside(_ANSWER), "context_usage contextUsage"),
     "timestamp": Meaning.TIME,
@@ -123,6 +124,41 @@ _AUTOCOMPACT: Final[Fields] = {"value": Inside({"source": Meaning.WORD})}
 
 _HOOK: Final = LineType(messages.hook_input)
 _RESET: Final = LineType(messages.conversation_reset, conversation=conversation.nothing_else)
+
+_REPORTED: Final = (
+    "Cache written",
+    "Model",
+    "Folder, version",
+    "Subagents",
+    "Compaction",
+    "Trigger",
+    "Tokens before",
+    "Summary",
+)
+_FIGURES: Final = (
+    FigureColumn(
+        "Claude Code, stream",
+        {
+            "reported": (*_REPORTED, "Start", "Heartbeat", "Failed attempt"),
+            "reported after a turn, until then by name": ("Window",),
+            "reported by newer versions": ("Compaction threshold",),
+            "reported, else arrival": ("Time",),
+            "reported, else derived": ("Duration",),
+            "reported if the API compacts": ("Cost of the summary",),
+        },
+    ),
+    FigureColumn(
+        "Claude Code, transcript",
+        {
+            "reported": (*_REPORTED, "Time"),
+            "reported, derived of older versions, else with a hook": ("Duration",),
+            "reported by older versions, or if the API compacts": ("Cost of the summary",),
+            "with a hook": ("Start",),
+            "with a hook, without the reason": ("Failed attempt",),
+            "unknown": ("Compaction threshold", "Heartbeat"),
+        },
+    ),
+)
 
 ADAPTERS: Final = (
     Adapter(
@@ -165,11 +201,22 @@ ADAPTERS: Final = (
         files=FILES,
         folders=FOLDERS,
         settings=settings.SETTINGS,
+        installation=Installation(
+            hooks_file="settings.json",
+            mcp_file=".claude.json",
+            mcp_table="mcpServers",
+            context_events=("UserPromptSubmit", "PostToolUse"),
+            compaction_events=("PreCompact", "PostCompact"),
+            mcp_fields={"type": "stdio"},
+            mcp_variable="CLAUDE_CONFIG_DIR",
+            status_line="statusLine",
+        ),
         own_calls=OwnCalls("acompact", messages.own_call),
         figure_words=("trigger", "source", "canonicalModel"),
         prompt_words=("user",),
         beginning=texts.beginning_of,
         marks=texts.MARKS,
+        figures=_FIGURES,
         tells=Tells(
             version="2.1.332",
             window=Source.DERIVED,

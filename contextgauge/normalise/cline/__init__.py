@@ -1,25 +1,31 @@
-"""Cline: the tasks of its extension, as messages that a person sees, a JSON document each.
+"""Cline: the tasks of its extension, and the sessions of its CLI and of version 4.
 
-Checked against cline/cline up to version 3 (src/core/task, src/core/api/providers): version 4 keeps
-sessions in another form. A task's messages name neither the task nor, in older versions, the model.
+Checked against cline/cline: tasks up to version 3 (src/core/task, src/core/api/providers), sessions
+of the extension 4.1 and the CLI 3.0 (sdk/packages/core/src/session). A task is a JSON document of
+messages that a person sees, which name neither the task nor, in older versions, the model. A
+session has documents of what it is, of its messages, and of its last compaction.
 """
 
 from typing import Final
 
 from contextgauge.normalise.adapter import (
     ABSENT,
+    PRESENT,
     Adapter,
     Fields,
     Folders,
     Inside,
+    Joined,
     LineType,
     Meaning,
-    Source,
-    Tells,
+    Rows,
+    TextMark,
     Words,
     named,
 )
-from contextgauge.normalise.cline import tasks
+from contextgauge.normalise.cline import sessions, tasks
+from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 FIELDS: Final[Fields] = {
     "ts": Meaning.FIGURES,
@@ -38,6 +44,22 @@ _SIGNS: Final = (
 )
 
 
+_HEAD: Final = {"version": int, "agent": str, "sessionId": str}
+_MESSAGE: Final = {
+    "role": frozenset({"user", "assistant"}),
+    "ts": int,
+    "id": str,
+    "content": PRESENT,
+}
+_SUMMARY: Final = Inside(
+    {
+        **named(Meaning.WORD, "kind reason"),
+        **named(Meaning.FIGURES, "generatedAt messagesRemoved tokensBefore"),
+        "summary": Meaning.TEXT,
+    }
+)
+
+
 def extension_homes(identifier: str) -> tuple[str, ...]:
     """Return where an extension of VS Code keeps what is its own, on each system."""
     places = (
@@ -49,6 +71,64 @@ def extension_homes(identifier: str) -> tuple[str, ...]:
 
 
 ADAPTERS: Final = (
+    Adapter(
+        label="Cline 4",
+        signs=(_HEAD, _MESSAGE),
+        line_signs=(_HEAD, _MESSAGE, {sessions.COVERED: int, "messages": list}),
+        untyped={
+            "role": LineType(
+                sessions.message,
+                conversation=sessions.conversation,
+                prompt=sessions.prompt,
+                moment=sessions.moment,
+            ),
+            sessions.COVERED: LineType(
+                sessions.compaction,
+                conversation=sessions.summary,
+                moment=sessions.compacted_when,
+            ),
+            "agent": LineType(sessions.facts),
+        },
+        fields={
+            **named(Meaning.NAME, "id agentId"),
+            **named(Meaning.WORD, "role agent"),
+            **named(Meaning.LONG_NAME, "sessionId cwd"),
+            **named(Meaning.FIGURES, f"ts metrics version {sessions.COVERED}"),
+            "content": CONTENT,
+            "modelInfo": Inside(named(Meaning.NAME, "id provider")),
+            "metadata": _SUMMARY,
+            "messages": Rows({"role": Meaning.WORD, "content": CONTENT, "metadata": _SUMMARY}),
+        },
+        cause=sessions.cause,
+        compacts_itself=True,
+        joined=Joined(".messages.json", ("{}.json", "{}.compaction.json"), sessions.lines),
+        document="messages",
+        files=(
+            r"sessions/(?P<session>[^/]+)/(?P=session)\.messages\.json",
+            r"sessions/(?P<session>[^/]+)/(?P<thread>[^/]+)\.messages\.json",
+        ),
+        other_files=(r"sessions/(?P<session>[^/]+)/(?P=session)(?:\.compaction)?\.json",),
+        # packages/shared/src/prompt/format.ts
+        marks=(
+            TextMark(
+                r"(?:<mode_notice>[^<]*+</mode_notice>\s*)?+<user_input mode=\"\w{1,8}\">"
+                r"(.*)</user_input>"
+            ),
+        ),
+        folders=Folders(("CLINE_DATA_DIR",), ("~/.cline/data",), "sessions"),
+        prompt_words=("role",),
+        tells=Tells(
+            version="4.1",
+            window=Source.DERIVED,
+            size=Source.MEASURED,
+            end=Source.MEASURED,
+            summary=Source.MEASURED,
+            composition=Source.DERIVED,
+            subagents=Source.MEASURED,
+            note="Sessions of its CLI too. Only the last compaction of a session is in its files; "
+            "what asked for it is known of one without a summary.",
+        ),
+    ),
     Adapter(
         label="Cline",
         signs=_SIGNS,

@@ -77,7 +77,7 @@ def say(body: Body) -> tuple[Signal, ...]:
     return ()
 
 
-_MAKERS: Final = frozenset({"anthropic", "claude-code", "gemini", "openai-native", "vertex"})
+MAKERS: Final = frozenset({"anthropic", "claude-code", "gemini", "openai-native", "vertex"})
 """As Cline calls the providers that serve models of their own."""
 
 
@@ -92,7 +92,7 @@ def _request(body: Body) -> tuple[Signal, ...]:
     key = str(count(body, "ts"))
     provider, output = name(model, "providerId"), count(info, "tokensOut")
     usage = usage_of(info, provider, is_inside=is_roo)
-    model_id = served_model(name(model, "modelId"), provider, _MAKERS)
+    model_id = served_model(name(model, "modelId"), provider, MAKERS)
     response = Response(key, None, model_id, usage, output, (), exhausted=False, boundary=None)
     return (facts, response)
 

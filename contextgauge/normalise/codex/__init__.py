@@ -11,14 +11,15 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     TextMark,
     named,
     tagged,
 )
 from contextgauge.normalise.codex import conversation, lines, settings
+from contextgauge.normalise.figure_sources import FigureColumn
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 FOLDERS: Final = Folders(
     ("CODEX_HOME",),
@@ -86,6 +87,20 @@ _MARKS: Final = (
     ),
 )
 
+_FIGURES: Final = FigureColumn(
+    "Codex",
+    {
+        "reported": ("Window", "Model", "Folder, version", "Time", "Subagents", "Compaction"),
+        "reported by newer versions": ("Cache written", "Cost of the summary"),
+        "reported unless encrypted": ("Summary",),
+        "reported, else with a hook": ("Duration",),
+        "derived": ("Tokens before",),
+        "with a hook, else app server only": ("Start",),
+        "with a hook, without the reason": ("Failed attempt",),
+        "unknown": ("Compaction threshold", "Heartbeat", "Trigger"),
+    },
+)
+
 ADAPTERS: Final = (
     Adapter(
         label="Codex",
@@ -144,9 +159,17 @@ ADAPTERS: Final = (
         has_default_window=True,
         compacts_itself=True,
         files=_FILES,
-        copied=CopiedLines((b'"token_count"', b'"compacted"'), lines.copy_key),
+        copied=CopiedLines((b'"token_count"', b'"compacted"'), lines.copy_key, lines.day_folders),
         folders=FOLDERS,
         settings=settings.SETTINGS,
+        installation=Installation(
+            hooks_file="hooks.json",
+            mcp_file="config.toml",
+            mcp_table="mcp_servers",
+            context_events=("UserPromptSubmit", "PostToolUse"),
+            compaction_events=("PreCompact", "PostCompact"),
+            notice="Codex asks you to review new hooks before it runs them: /hooks.",
+        ),
         prompt_words=("user", "user_message"),
         tells=Tells(
             version="0.153",
@@ -162,6 +185,7 @@ ADAPTERS: Final = (
             note="A summary may be encrypted. Duration and cost of a compaction are in rollouts of "
             "newer versions, its start in messages of the app server.",
         ),
+        figures=(_FIGURES,),
         marks=_MARKS,
         without_size=(
             (

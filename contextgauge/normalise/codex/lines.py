@@ -7,6 +7,7 @@ only name the session and end a turn.
 """
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from contextgauge.normalise.adapter import FileHead
@@ -125,6 +126,16 @@ def copy_key(body: Body) -> bytes | None:
     else:
         return None
     return hashlib.blake2b(shown.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def day_folders(thread_id: str) -> list[str]:
+    """Return the folders of days in which a thread's rollout may be, by the time in its id."""
+    made_ms = uuid7_ms(thread_id)
+    if made_ms is None:
+        return []
+    day = datetime.fromtimestamp(made_ms / 1_000, UTC)
+    # Folders are named in local time.
+    return [f"{day + timedelta(days=shift):%Y/%m/%d}" for shift in (0, -1, 1)]
 
 
 def turn_ms(body: Body) -> int | None:

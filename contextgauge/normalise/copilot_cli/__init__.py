@@ -15,8 +15,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.copilot_cli import conversation, events
@@ -24,6 +22,7 @@ from contextgauge.normalise.fields import long_name, mapping
 from contextgauge.normalise.responses import CONTENT
 from contextgauge.normalise.signals import Body
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 
 
 def _data(fields: Fields) -> Fields:

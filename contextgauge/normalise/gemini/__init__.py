@@ -13,6 +13,7 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     ABSENT,
+    NO_TEXT,
     PRESENT,
     Adapter,
     Fields,
@@ -21,12 +22,11 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     TextMark,
     tagged,
 )
 from contextgauge.normalise.fields import count, items, mapping, moment_ms, name
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
@@ -36,6 +36,7 @@ from contextgauge.normalise.signals import (
     Signal,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import read_gemini_tokens
 from contextgauge.records import Json
 
@@ -80,10 +81,15 @@ def moment(body: Body) -> int | None:
 
 
 def cause(body: Body) -> str | None:
-    """Return what identifies a message, or a compaction: its snapshot comes again and again."""
+    """Return what identifies a message, or a compaction: its snapshot comes again and again.
+
+    Of one without its texts only the publisher's mark says which it is.
+    """
     snapshot = _snapshot_of(body)
     if snapshot is None:
         return name(body, "id")
+    if (mark := name(body, NO_TEXT)) is not None:
+        return f"{_SNAPSHOT} {mark}"
     digest = hashlib.sha256(snapshot.encode("utf-8", "surrogatepass")).hexdigest()
     return f"{_SNAPSHOT} {digest}"
 
@@ -164,6 +170,14 @@ ADAPTERS: Final = (
             TextMark(r"Here is the user's editor context as a JSON object\b.*"),
         ),
         folders=Folders(("GEMINI_CLI_HOME",), ("~",), ".gemini/tmp"),
+        # It has a hook for the start of a compaction, but nothing says that it ended.
+        installation=Installation(
+            hooks_file=".gemini/settings.json",
+            mcp_file=".gemini/settings.json",
+            mcp_table="mcpServers",
+            # Its PreCompress comes before each turn, before it is known whether one is needed.
+            context_events=("BeforeAgent", "AfterTool"),
+        ),
         prompt_words=("user",),
         beginning=beginning_of,
     ),

@@ -15,8 +15,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, in_range, mapping, name, window
@@ -35,6 +33,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.records import Json
 
 _COMMAND: Final = re.compile(r"\s*/(clear|reset|compact)(?:\s|\Z)")
@@ -175,9 +174,9 @@ ADAPTERS: Final = (
             end=Source.MEASURED,
             duration=Source.DERIVED,
             subagents=Source.MEASURED,
-            note="The model, the folder and the summary are not in the wire. A compaction that a "
-            "person asked for by `/compact` is shown as such at its start. Older versions report "
-            "no sizes of subagents.",
+            note="The model, the folder and the summary are not in the wire. The trigger is "
+            "known of a compaction that a person asked for by `/compact`. Older versions report no "
+            "sizes of subagents.",
         ),
     ),
     Adapter(

@@ -15,11 +15,10 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import count, in_range, long_name, mapping, name, text
+from contextgauge.normalise.kimi_code import conversation
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
     ROLLED_BACK,
@@ -36,6 +35,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import summary_cost
 from contextgauge.records import Json
 
@@ -164,6 +164,26 @@ _USAGE: Final[Fields] = {
     "usageScope": Meaning.WORD,
 }
 _PROMPT: Final[Fields] = {"input": CONTENT, "origin": Inside({"kind": Meaning.WORD}, Meaning.WORD)}
+_MESSAGE: Final[Fields] = {
+    "message": Inside(
+        {
+            "id": Meaning.NAME,
+            "role": Meaning.WORD,
+            "content": CONTENT,
+            "origin": Inside({"kind": Meaning.WORD}),
+        }
+    )
+}
+_EVENT: Final[Fields] = {
+    "event": Inside(
+        {
+            "type": Meaning.WORD,
+            **named(Meaning.NAME, "uuid stepUuid toolCallId name"),
+            "part": Inside({"type": Meaning.WORD, **named(Meaning.TEXT, "text think")}),
+            "result": Inside({"output": CONTENT, "isError": Meaning.FIGURES}),
+        }
+    )
+}
 _HEAD: Final = {"type": "metadata", "protocol_version": str, "created_at": int}
 
 ADAPTERS: Final = (
@@ -185,12 +205,20 @@ ADAPTERS: Final = (
                 compaction_begin, {"source": Meaning.WORD}, moment=moment
             ),
             "full_compaction.cancel": LineType(compaction_cancel, moment=moment),
-            "context.apply_compaction": LineType(compaction, _SUMMARY, moment=moment),
-            "context.clear": LineType(clear, moment=moment),
-            "context.undo": LineType(undo, moment=moment),
+            "context.apply_compaction": LineType(
+                compaction, _SUMMARY, conversation=conversation.summary, moment=moment
+            ),
+            "context.clear": LineType(clear, conversation=conversation.nothing_else, moment=moment),
+            "context.undo": LineType(undo, conversation=conversation.taken_back, moment=moment),
+            "context.append_message": LineType(
+                fields=_MESSAGE, conversation=conversation.message, moment=moment
+            ),
+            "context.append_loop_event": LineType(
+                fields=_EVENT, conversation=conversation.loop_event, moment=moment
+            ),
         },
         ignored=(
-            *("llm.request", "context.append_loop_event", "context.update_token_count"),
+            *("llm.request", "context.update_token_count"),
             *("token_counting.measured", "token_counting.rebased", "token_counting.truncated"),
             *("token_counting.turn_recorded", "full_compaction.complete", "goal.update"),
             "micro_compaction.apply",
@@ -215,8 +243,7 @@ ADAPTERS: Final = (
             own_cost=Source.MEASURED,
             subagents=Source.MEASURED,
             note="The window is in the settings, under a name that a person gives the model: "
-            "configure it here to see percentages. Of a summary's cost only the output is written, "
-            "and the trigger only where a compaction begins.",
+            "configure it here to see percentages. Of a summary's cost only the output is written.",
         ),
     ),
 )

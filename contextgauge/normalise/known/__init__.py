@@ -9,10 +9,9 @@ _INIT: Final = {"type": "system", "subtype": "init"}
 _EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "OpenHands": (
+    "OpenHands before 1.0": (
         {**_EVENT, "action": str, "args": dict},
         {**_EVENT, "observation": str, "extras": dict},
-        {**_EVENT, "kind": str},
     ),
     "Gemini CLI stream": ({"type": "init", "timestamp": str, "session_id": str, "model": str},),
     "Cursor CLI": (

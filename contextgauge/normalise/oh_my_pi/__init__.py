@@ -13,13 +13,13 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Sign,
-    Source,
     named,
 )
 from contextgauge.normalise.fields import name
 from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.pi import FIELDS, HEAD, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, Reset, Signal
+from contextgauge.normalise.tells import Source
 
 _FACTS: Final = entries.runtime_facts("oh-my-pi")
 

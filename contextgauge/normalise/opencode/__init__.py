@@ -1,9 +1,13 @@
 """opencode: the events of `opencode run --format json`, and its database's rows as such events.
 
+Checked against anomalyco/opencode (packages/opencode up to 1.18; sql.ts, projector.ts and
+compaction.ts of packages/core at 2.0), and databases that 1.15 to 2.0.26 wrote.
+
 An event holds one part of a message. `step-finish` has the usage of one call of the model, next to
 the input what was cached; a part `compaction` asks for one, and the call that answers it is of a
 message with `summary`. The database names the message's model and the folder, and of a subagent's
-session the one that it belongs to; the stream names neither.
+session the one that it belongs to; the stream names neither. From 2.0 on a row is a whole message,
+which counts once it is complete; messages that were copied from the older tables do not count.
 
 A model's window is known where its maker serves it: what a provider in between allows is not.
 """
@@ -18,8 +22,6 @@ from contextgauge.normalise.adapter import (
     Inside,
     LineType,
     Meaning,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.fields import (
@@ -36,6 +38,7 @@ from contextgauge.normalise.served_models import served_model
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
+    CompactionRefused,
     CompactionStatus,
     Response,
     SessionFacts,
@@ -45,6 +48,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.normalise.usage import summary_cost
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
@@ -56,17 +60,20 @@ def moment(body: Body) -> int | None:
     return None if written_ms is None else in_range(written_ms)
 
 
+def cause(body: Body) -> str | None:
+    """Return a part's id: the folder and the version of its session may change later."""
+    return name(mapping(body, "part") or {}, "id")
+
+
 def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     """Return the response that one call of the model is, or the compaction that it made."""
     part = mapping(body, "part") or {}
     tokens = mapping(part, "tokens")
     if tokens is None:
         return ()
-    cache = mapping(tokens, "cache") or {}
-    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    usage, output = _counts(tokens)
     if not usage.used:  # what a provider does not report is written as 0
         return ()
-    output = _output(tokens, usage)
     message = mapping(body, "message") or {}
     if flag(message, "summary"):
         cost = summary_cost(usage, output)
@@ -82,10 +89,15 @@ def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     return (*_facts(runtime, body), response)
 
 
-def _output(tokens: Body, usage: Usage) -> int | None:
-    """Return all that the model wrote: `output` leaves the reasoning out or not, by version."""
+def _counts(tokens: Body) -> tuple[Usage, int | None]:
+    """Return the counts of a call, and all that the model wrote.
+
+    `output` leaves the reasoning out or not, by version.
+    """
+    cache = mapping(tokens, "cache") or {}
+    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
     total = count(tokens, "total")
-    return count(tokens, "output") if total is None else max(0, total - usage.used)
+    return usage, count(tokens, "output") if total is None else max(0, total - usage.used)
 
 
 def _model(message: Body) -> str | None:
@@ -104,6 +116,27 @@ def compaction(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     part = mapping(body, "part") or {}
     trigger = TriggerHint("auto" if flag(part, "auto") else "manual")
     return (*_facts(runtime, body), trigger, CompactionStatus("COMPACTING"))
+
+
+def compacted(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
+    """Return the boundary that a compaction is which ended, or that it failed."""
+    part = mapping(body, "part") or {}
+    if part.get("status") == "failed":
+        return (*_facts(runtime, body), CompactionRefused(text(part, "text"), blocked=False))
+    tokens = mapping(part, "tokens")
+    counted, output = _counts(tokens) if tokens is not None else (None, None)
+    begun_ms, ended_ms = count(part, "created"), count(body, "timestamp")
+    boundary = Boundary(
+        "auto" if flag(part, "auto") else "manual",
+        None,
+        None,
+        None if begun_ms is None or ended_ms is None else max(0, ended_ms - begun_ms),
+        None,
+        {},
+        text(part, "text"),
+        receipt=summary_cost(counted, output),
+    )
+    return (*_facts(runtime, body), boundary)
 
 
 def words(body: Body) -> tuple[Signal, ...]:
@@ -182,13 +215,78 @@ ORDER BY own.number LIMIT :limit
 compaction gets another field at its end. A fork's copies are older than its session: they are left
 out. A row that is no JSON says nothing."""
 
-_SESSIONS: Final = "SELECT id, title FROM session WHERE parent_id IS NULL"
+_MESSAGES: Final = """
+WITH RECURSIVE main(id, session_id) AS (
+    SELECT id, id FROM session_v2 WHERE parent_id IS NULL
+    UNION ALL
+    SELECT session_v2.id, main.session_id
+    FROM session_v2 JOIN main ON session_v2.parent_id = main.id
+), own AS (
+    SELECT session_message.rowid AS number, session_message.id, session_message.type,
+        session_message.time_created, session_message.time_updated,
+        CASE WHEN json_valid(session_message.data) THEN session_message.data ELSE '{}' END AS data,
+        session_v2.id AS session_id, session_v2.parent_id, session_v2.directory, session_v2.version
+    FROM session_message
+    JOIN session_v2 ON session_v2.id = session_message.session_id
+    WHERE session_message.rowid > :after
+        AND session_message.type IN ('user', 'assistant', 'compaction')
+        AND session_message.time_created >= session_v2.time_created
+        AND NOT EXISTS ($copied)
+)
+SELECT own.number, own.id, CASE
+    WHEN type = 'assistant' AND json_extract(data, '$.time.completed') IS NULL THEN NULL
+    WHEN type = 'compaction' AND json_extract(data, '$.status') IS 'running' THEN NULL
+    ELSE json_object(
+        'runtime', '$runtime',
+        'type', CASE type WHEN 'user' THEN 'text' WHEN 'assistant' THEN 'step_finish'
+            ELSE 'compacted' END,
+        'timestamp', CASE type WHEN 'assistant' THEN json_extract(data, '$.time.completed')
+            WHEN 'compaction' THEN time_updated ELSE time_created END,
+        'sessionID', coalesce(main.session_id, own.parent_id, own.session_id),
+        'agentId', iif(own.parent_id IS NULL, NULL, own.session_id),
+        'isSidechain', json(iif(own.parent_id IS NULL, 'false', 'true')),
+        'part', json_object(
+            'id', own.id,
+            'status', json_extract(data, '$.status'),
+            'created', time_created,
+            'tokens', json(iif(json_type(data, '$.tokens') = 'object', json_set(
+                json_extract(data, '$.tokens'), '$.total',
+                json_extract(data, '$.tokens.input') + json_extract(data, '$.tokens.output')
+                    + json_extract(data, '$.tokens.reasoning')
+                    + json_extract(data, '$.tokens.cache.read')
+                    + json_extract(data, '$.tokens.cache.write')), NULL)),
+            'auto', json(iif(json_extract(data, '$.reason') IS 'auto', 'true', 'false')),
+            'text', coalesce(json_extract(data, '$.text'), json_extract(data, '$.summary'),
+                iif(type = 'compaction', json_extract(data, '$.error.message'), NULL))),
+        'message', json_object(
+            'role', type,
+            'modelID', json_extract(data, '$.model.id'),
+            'providerID', json_extract(data, '$.model.providerID')),
+        'session', json_object('directory', own.directory, 'version', own.version)) END
+FROM own LEFT JOIN main ON main.id = own.session_id
+ORDER BY own.number LIMIT :limit
+"""
+"""Messages of 2.0: as it copies those of the older tables, which it keeps, these are left out, as
+are a fork's copies."""
+
+_COPIED: Final = (
+    "SELECT 1 FROM message WHERE message.id = session_message.id",
+    "SELECT 1 FROM sqlite_master WHERE name = 'message'",
+)
+"""Of a database with the older tables, and of one without them."""
+
+_SESSIONS: Final = (
+    "SELECT id, title FROM session WHERE parent_id IS NULL",
+    "SELECT id, title FROM session_v2 WHERE parent_id IS NULL",
+)
+
+_QUERIES: Final = (_ROWS, *(_MESSAGES.replace("$copied", each) for each in _COPIED))
 
 _PARTS: Final = {
     **named(Meaning.NAME, "id messageID"),
     **named(Meaning.LONG_NAME, "sessionID"),
-    **named(Meaning.WORD, "type"),
-    **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost"),
+    **named(Meaning.WORD, "type status"),
+    **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost created"),
 }
 
 
@@ -202,9 +300,13 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
         types={
             "step_finish": LineType(partial(step_finish, key), moment=moment),
             "compaction": LineType(partial(compaction, key), moment=moment),
+            "compacted": LineType(partial(compacted, key), moment=moment),
             "text": LineType(words, prompt=prompt, moment=moment),
         },
         fields={
+            **named(Meaning.NAME, "runtime agentId"),
+            **named(Meaning.LONG_NAME, "sessionID"),
+            **named(Meaning.FIGURES, "timestamp isSidechain"),
             "part": Inside({**_PARTS, "text": Meaning.TEXT}),
             "message": Inside(
                 {
@@ -216,8 +318,9 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
             "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
         },
         spelling=COMMON._replace(session=("sessionID",)),
+        cause=cause,
         compacts_itself=True,
-        database=Database(_ROWS.replace("$runtime", key), _SESSIONS),
+        database=Database(tuple(each.replace("$runtime", key) for each in _QUERIES), _SESSIONS),
         files=(rf"{key}[^/]*\.db",),
         folders=Folders(("XDG_DATA_HOME",), ("~/.local/share",), key),
         prompt_words=('"text"',),
@@ -229,12 +332,14 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
             end=Source.MEASURED,
             trigger=Source.MEASURED,
             duration=Source.DERIVED,
+            summary=Source.MEASURED,
             own_cost=Source.MEASURED,
             subagents=Source.MEASURED,
-            note="A window is known where the model's maker serves it. A compaction that failed "
-            "is one without an end.",
+            note="A window is known where the model's maker serves it. Up to 1.18 a compaction "
+            "that failed is one without an end; from 2.0 on one is seen once it has ended, with "
+            "its summary.",
         ),
     )
 
 
-ADAPTERS: Final = (database_adapter("opencode", "opencode", "1.18"),)
+ADAPTERS: Final = (database_adapter("opencode", "opencode", "2.0.26"),)

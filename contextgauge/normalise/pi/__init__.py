@@ -17,12 +17,11 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Sign,
-    Source,
-    Tells,
     named,
 )
 from contextgauge.normalise.pi import conversation, entries
 from contextgauge.normalise.responses import CONTENT
+from contextgauge.normalise.tells import Source, Tells
 
 HEAD: Final = LineType(
     entries.session, conversation=conversation.session, head=entries.session_head

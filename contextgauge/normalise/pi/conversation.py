@@ -1,18 +1,11 @@
 """What the entries of a pi session hold of a conversation, and of what a person typed."""
 
-from typing import Final
-
 from contextgauge.normalise.fields import count, flag, items, mapping, name, text
+from contextgauge.normalise.pi.entries import usage_of
 from contextgauge.normalise.responses import text_of
 from contextgauge.normalise.signals import Body
+from contextgauge.normalise.usage import anthropic_usage
 from contextgauge.records import Json
-
-_USAGE: Final = (
-    ("input_tokens", "input"),
-    ("output_tokens", "output"),
-    ("cache_read_input_tokens", "cacheRead"),
-    ("cache_creation_input_tokens", "cacheWrite"),
-)
 
 
 def linked(entry: Body) -> dict[str, Json]:
@@ -39,8 +32,8 @@ def message(entry: Body) -> dict[str, Json] | None:
     match own.get("role"):
         case "assistant":
             usage = mapping(own, "usage") or {}
-            counts: dict[str, Json] = {ours: count(usage, theirs) for ours, theirs in _USAGE}
-            answer: dict[str, Json] = {"role": "assistant", "content": content, "usage": counts}
+            answer: dict[str, Json] = {"role": "assistant", "content": content}
+            answer |= anthropic_usage(usage_of(usage), count(usage, "output"))
             if (model := name(own, "model")) is not None:
                 answer["model"] = model
             return {"type": "assistant", "message": answer, **linked(entry)}

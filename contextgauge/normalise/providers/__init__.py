@@ -6,6 +6,7 @@ They are of no runtime; `openai` is the name that an agent on OpenAI's SDK gives
 from typing import Final
 
 from contextgauge.normalise.adapter import Adapter, LineType
+from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.responses import (
     RESPONSE,
     answer_of,
@@ -32,6 +33,44 @@ def _conversation(line: Body) -> dict[str, Json] | None:
 
 _RAW: Final = LineType(raw_response, conversation=_conversation)
 
+_UNKNOWN: Final = (
+    "Cache written",
+    "Compaction threshold",
+    "Folder, version",
+    "Start",
+    "Heartbeat",
+    "Failed attempt",
+    "Trigger",
+    "Duration",
+)
+_FIGURES: Final = (
+    FigureColumn(
+        "OpenAI",
+        {
+            "reported": ("Model", "Compaction", "Cost of the summary"),
+            "reported unless encrypted": ("Summary",),
+            "derived": ("Tokens before",),
+            "arrival": ("Time",),
+            "unknown": _UNKNOWN,
+        },
+    ),
+    FigureColumn(
+        "Gemini",
+        {
+            "reported": ("Model",),
+            "arrival": ("Time",),
+            "unknown": (
+                *_UNKNOWN,
+                "Compaction",
+                "Tokens before",
+                "Tokens after",
+                "Summary",
+                "Cost of the summary",
+            ),
+        },
+    ),
+)
+
 ADAPTERS: Final = (
     Adapter(
         runtime="openai",
@@ -45,6 +84,7 @@ ADAPTERS: Final = (
         untyped=dict.fromkeys(("object", "usageMetadata", "usage_metadata"), _RAW),
         fields=RESPONSE,
         figure_words=("type", "model", "service_tier"),
+        figures=_FIGURES,
         without_size=(
             (
                 r"response\.",

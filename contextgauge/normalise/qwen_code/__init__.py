@@ -15,16 +15,16 @@ from contextgauge.normalise.adapter import (
     LineType,
     Meaning,
     Rows,
-    Source,
-    Tells,
     TextMark,
     named,
 )
 from contextgauge.normalise.fields import count, flag, items, mapping, name
+from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.qwen_code import conversation
 from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Boundary, Signal, UserLine
+from contextgauge.normalise.tells import Source, Tells
 from contextgauge.record_words import Trigger
 
 _COMPRESSED: Final = 1
@@ -146,5 +146,13 @@ ADAPTERS: Final = (
         ),
         files=(rf"chats/(?P<session>{UUID})\.jsonl",),
         folders=Folders(("QWEN_RUNTIME_DIR", "QWEN_HOME"), ("~/.qwen",), "projects"),
+        installation=Installation(
+            hooks_file="settings.json",
+            mcp_file="settings.json",
+            mcp_table="mcpServers",
+            context_events=("UserPromptSubmit", "PostToolUse"),
+            compaction_events=("PreCompact", "PostCompact"),
+            transcripts_variable="QWEN_RUNTIME_DIR",
+        ),
     ),
 )

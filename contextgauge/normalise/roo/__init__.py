@@ -6,17 +6,9 @@ Cline's: those of a request show whose they are. No message names the model.
 
 from typing import Final
 
-from contextgauge.normalise.adapter import (
-    Adapter,
-    Folders,
-    Inside,
-    LineType,
-    Meaning,
-    Source,
-    Tells,
-    named,
-)
+from contextgauge.normalise.adapter import Adapter, Folders, Inside, LineType, Meaning, named
 from contextgauge.normalise.cline import FIELDS, FILES, OTHER_FILES, extension_homes, tasks
+from contextgauge.normalise.tells import Source, Tells
 
 _SIGNS: Final = (
     {"type": "say", "ts": int, "contextCondense": dict},

@@ -85,6 +85,7 @@ def compact_file(
         model=read.request.model,
         window_tokens=read.window_tokens if options.window is None else options.window,
         window_source="runtime" if options.window is None else "given",
+        recall=False,  # of what is written nothing leads back to the file
     )
     try:
         if options.if_due:

@@ -15,7 +15,7 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from streams.cli.install.entries import SettingsEntry, add, foreign, is_installed, remember, remove
-from streams.cli.install.runtimes import InstallPart, Placed, Runtime, placed
+from streams.cli.install.runtimes import INSTALLATIONS, InstallPart, Placed, Runtime, placed
 from streams.cli.screen.output import say
 from streams.edge.files.settings_document import Settings, SettingsDocument
 
@@ -199,8 +199,8 @@ def _say_what_next(runtime: Runtime, changes: Sequence[_Change], *, undo: bool) 
         if each.exists() and each.stat().st_size:
             say(f"The file as it was: {each}")
     say(f"Installed. Undo with `contextgauge install {runtime} --undo`.")
-    if runtime is Runtime.codex:
-        say("Codex asks you to review new hooks before it runs them: /hooks.")
+    if notice := INSTALLATIONS[runtime][1].notice:
+        say(notice)
 
 
 def _program(started: str) -> list[str]:

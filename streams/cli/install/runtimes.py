@@ -4,19 +4,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.runtimes import ADAPTERS
 from streams.cli.install.entries import SettingsEntry
 from streams.edge.files.runtime_folders import homes
-
-
-class Runtime(StrEnum):
-    """The runtimes whose settings are known."""
-
-    claude_code = "claude-code"
-    codex = "codex"
-    gemini = "gemini"
 
 
 class InstallPart(StrEnum):
@@ -35,40 +27,18 @@ class Placed(NamedTuple):
     entry: SettingsEntry
 
 
-class _Shape(NamedTuple):
-    """A runtime's own names: files in its home, and hooks by what happens."""
-
-    hooks_file: str
-    mcp_file: str
-    mcp_table: str
-    compaction_events: Sequence[str]
-    telling_events: Sequence[str]
-
-
-_SHAPES: Final[Mapping[Runtime, _Shape]] = {
-    Runtime.claude_code: _Shape(
-        "settings.json",
-        ".claude.json",
-        "mcpServers",
-        ("PreCompact", "PostCompact"),
-        ("UserPromptSubmit", "PostToolUse"),
-    ),
-    Runtime.codex: _Shape(
-        "hooks.json",
-        "config.toml",
-        "mcp_servers",
-        ("PreCompact", "PostCompact"),
-        ("UserPromptSubmit", "PostToolUse"),
-    ),
-    Runtime.gemini: _Shape(
-        ".gemini/settings.json",
-        ".gemini/settings.json",
-        "mcpServers",
-        (),  # it has a hook for the start, but nothing says that a compaction ended
-        ("BeforeAgent", "AfterTool"),
-    ),
+INSTALLATIONS: Final = {
+    each.runtime: (each.folders, each.installation)
+    for each in sorted(ADAPTERS, key=lambda each: each.runtime)
+    if each.folders is not None and each.installation is not None
 }
-_FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
+"""Of the runtimes whose settings are known."""
+
+if TYPE_CHECKING:
+    Runtime: TypeAlias = str
+else:
+    Runtime = StrEnum("Runtime", [(each.replace("-", "_"), each) for each in INSTALLATIONS])
+"""One of them, as the command line takes it."""
 
 
 def placed(
@@ -81,36 +51,29 @@ def placed(
 
     `at` is the percentage of the hook at a threshold; None leaves that out.
     """
-    shape = _SHAPES[runtime]
-    home = Path(homes(_FOLDERS[runtime.value], environment)[0])
-    hooks_path = home / shape.hooks_file
+    folders, installation = INSTALLATIONS[runtime]
+    only_transcripts = installation.transcripts_variable
+    named = {name: value for name, value in environment.items() if name != only_transcripts}
+    home = Path(homes(folders, named)[0])
+    hooks_path = home / installation.hooks_file
     parts = []
-    if runtime is Runtime.claude_code:
+    if installation.status_line is not None:
         value = {"type": "command", "command": shlex.join([*program, "statusline"])}
-        entry = SettingsEntry(("statusLine",), value, ("statusline",))
+        entry = SettingsEntry((installation.status_line,), value, ("statusline",))
         parts.append(Placed(InstallPart.status_line, hooks_path, entry))
-    hooks = [(event, ["hook", "compaction"]) for event in shape.compaction_events]
+    hooks = [(event, ["hook", "compaction"]) for event in installation.compaction_events]
     if at is not None:
         at_percent = ["hook", "threshold", "--at", f"{at:g}"]
-        hooks += [(event, at_percent) for event in shape.telling_events]
+        hooks += [(event, at_percent) for event in installation.context_events]
     for event, words in hooks:
         hook = {"type": "command", "command": shlex.join([*program, *words])}
         group = {"hooks": [hook]}
         entry = SettingsEntry(("hooks", event), group, (words[0], words[1]), is_listed=True)
         parts.append(Placed(InstallPart.hooks, hooks_path, entry))
-    mcp_path = _mcp_path(runtime, home, environment, shape)
-    parts.append(Placed(InstallPart.mcp, mcp_path, _mcp(runtime, shape, program)))
+    variable = installation.mcp_variable
+    is_next_to = variable is not None and not environment.get(variable)
+    mcp_path = (home.parent if is_next_to else home) / installation.mcp_file
+    server = {**installation.mcp_fields, "command": program[0], "args": [*program[1:], "mcp"]}
+    entry = SettingsEntry((installation.mcp_table, "contextgauge"), server, ("mcp",))
+    parts.append(Placed(InstallPart.mcp, mcp_path, entry))
     return parts
-
-
-def _mcp(runtime: Runtime, shape: _Shape, program: Sequence[str]) -> SettingsEntry:
-    value: dict[str, Any] = {"command": program[0], "args": [*program[1:], "mcp"]}
-    if runtime is Runtime.claude_code:
-        value = {"type": "stdio", **value}
-    return SettingsEntry((shape.mcp_table, "contextgauge"), value, ("mcp",))
-
-
-def _mcp_path(runtime: Runtime, home: Path, environment: Mapping[str, str], shape: _Shape) -> Path:
-    """Return the file with MCP servers: Claude Code's is next to its home, unless that is named."""
-    is_next_to = runtime is Runtime.claude_code and not environment.get("CLAUDE_CONFIG_DIR")
-    return (home.parent if is_next_to else home) / shape.mcp_file

@@ -32,7 +32,7 @@ from streams.cli.transcripts import ReplayedSession, session_of
 from streams.codec import view_codec
 from streams.core.session_ids import several_begin_with
 from streams.edge.files.database import titles_in
-from streams.edge.files.housekeeping import DATABASE
+from streams.edge.files.housekeeping import DATABASES
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
@@ -133,11 +133,11 @@ class LocalAgentSessions:
         return first, [each.session for each in rest if each.written_s >= since_s]
 
     def _named(self, files: Sequence[TranscriptFile], name: str) -> _SessionPlace:
-        own = [Path(each.place) for each in reversed(files) if not each.place.endswith(DATABASE)]
+        own = [Path(each.place) for each in reversed(files) if not each.place.endswith(DATABASES)]
         known = SessionFiles((), own)
         places = {each: (str(known.path(each)), False) for each in known.beginning_with(name)}
         for each in files:
-            if each.place.endswith(DATABASE):
+            if each.place.endswith(DATABASES):
                 ids = (session for session in _sessions_in(each) if session.startswith(name))
                 places |= dict.fromkeys(ids, (each.place, True))
         if name not in places and len(places) > 1:
@@ -149,7 +149,7 @@ class LocalAgentSessions:
 
     def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_SessionPlace]:
         for file in files[:_MOST_FILES]:
-            if file.place.endswith(DATABASE):
+            if file.place.endswith(DATABASES):
                 yield from _in_database(file.place, folder)
                 continue
             if file.path not in self._folders:

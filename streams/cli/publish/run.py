@@ -11,13 +11,13 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
-from contextgauge.errors import RetryError
+from contextgauge.errors import ConfigError, RetryError
 from contextgauge.state_folder import checkpoint_file, state_folder, text_key
 from streams import wiring
 from streams.cli import logs
@@ -26,6 +26,7 @@ from streams.cli.publish.progress import PublishStatus, print_summary, publish_b
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import count, first_of
 from streams.cli.screen.output import say
+from streams.cli.unread import shown
 from streams.edge.files import reading as files
 from streams.edge.files.checkpoint import (
     Checkpoint,
@@ -37,9 +38,10 @@ from streams.edge.files.follower import Follower
 from streams.edge.files.housekeeping import COMPRESSED
 from streams.edge.files.live_settings import LiveSettings
 from streams.edge.files.runtime_settings import SettingsReader
-from streams.edge.files.watch import TranscriptFile, TranscriptFinder
+from streams.edge.files.watch import TranscriptFile, TranscriptFinder, source_of
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
+from streams.flow.replay.unread_lines import UnreadLines
 from streams.ports import LineBatch
 from streams.settings import Settings
 
@@ -111,6 +113,7 @@ async def run(settings: Settings, request: Request) -> Outcome:
             raise
     seconds = time.monotonic() - begin_s
     print_summary(done, seconds, rejected, already=already)
+    _report_unread(done.unread)
     if outcome.unreadable:
         say(f"{count(outcome.unreadable, 'file')} could not be read: see above")
     is_whole = not (request.follow or outcome.stopped_by or outcome.timed_out)
@@ -228,7 +231,7 @@ class _Run:
     async def pipes(self) -> None:
         """Publish pipes. They have no checkpoint, because they cannot be read again."""
         with self.status.of(None, None):
-            await self._send(_from_pipes(self.request))
+            await self._send(_from_pipes(self.request, self.outcome.done.unread))
 
     async def compared(self, stored: CheckpointContent) -> CheckpointContent:
         """Return the checkpoint if it is valid for the topic; wait while no broker responds."""
@@ -292,11 +295,23 @@ def _total_bytes(transcripts: Iterable[TranscriptFile]) -> int | None:
     return None if any(packed for packed, _ in sizes) else sum(size for _, size in sizes)
 
 
-def _from_pipes(request: Request) -> Iterator[LineBatch]:
+def _from_pipes(request: Request, unread: UnreadLines) -> Iterator[LineBatch]:
     for path in request.pipes:
         is_live = _is_live_input(path)
-        for block in files.read(files.expand([path]), request.session):
+        for number, block in enumerate(files.read(files.expand([path]), request.session)):
+            if number == 0:
+                unread.note(block)
             yield LineBatch(block, is_live)
+
+
+def _report_unread(unread: UnreadLines) -> None:
+    """Report lines whose figures are not read; a file's first lines show which runtime wrote it."""
+    for name in unread.files():
+        if Path(name).is_file():
+            with suppress(ConfigError):
+                unread.note(next(files.read([source_of(name)]), ()))
+    for text in shown(unread.counts()):
+        say(text)
 
 
 def _is_live_input(path: str) -> bool:

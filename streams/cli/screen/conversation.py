@@ -4,9 +4,19 @@ from collections.abc import Collection, Iterator, Mapping
 
 from rich.text import Text as Line
 
+from contextgauge.compaction.carried.failure_lines import failure_in
 from contextgauge.compaction.displays import marker_text, preview
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import Block, Image, Text, ToolCall, ToolResult
+from contextgauge.compaction.messages import (
+    Block,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from streams.cli.screen.figures import count, safe
 
 _ARCHIVED = "dim"
@@ -36,8 +46,8 @@ def message_lines(
             text = marker_text(marker, freed_tokens=tokens, expanded=is_whole)
             style = _MARKER
         else:
-            parts = (_part(each, tools, is_whole=is_whole) for each in message.blocks)
-            text = f"{message.role:<11}" + ("\n" if is_whole else " ").join(filter(None, parts))
+            parts = _whole(message, tools) if is_whole else _previews(message, tools)
+            text = f"{message.role:<11}" + ("\n" if is_whole else " ").join(parts)
             style = "" if message.id in active else _ARCHIVED
         first, *rest = text.splitlines()
         if marker is not None and not is_whole:
@@ -47,17 +57,61 @@ def message_lines(
             yield Line(f"       {safe(line)}", style=style)
 
 
-def _part(block: Block, tools: Mapping[str, str], *, is_whole: bool) -> str:
+def _previews(message: Message, tools: Mapping[str, str]) -> Iterator[str]:
+    """Yield what one line says of a message: first the user's words, of data and results the size.
+
+    Of a call that failed also what it says.
+    """
+    data = message.data_text
+    if message.user_text:
+        yield preview(message.user_text)
+    if data:
+        yield f"[data, {_size(data)}: {preview(data)}]"
+    for block in message.blocks:
+        match block:
+            case Text():
+                if message.role != "user":
+                    yield preview(block.text)
+            case ToolCall():
+                yield f"[{block.name} {preview(block.arguments)}]"
+            case ToolResult():
+                failure = failure_in(block.text, is_error=block.is_error)
+                says = f": {preview(failure)}" if failure else ""
+                yield f"[{_result(block, tools)}, {_size(block.text)}{says}]"
+            case _:
+                yield _other(block)
+
+
+def _whole(message: Message, tools: Mapping[str, str]) -> Iterator[str]:
+    for block in message.blocks:
+        match block:
+            case Text():
+                yield block.text
+            case ToolCall():
+                yield f"[{block.name} {block.arguments}]"
+            case ToolResult():
+                yield f"[{_result(block, tools)}]\n{block.text}"
+            case Thinking() if block.text:
+                yield f"[thinking]\n{block.text}"
+            case _:
+                yield _other(block)
+
+
+def _result(block: ToolResult, tools: Mapping[str, str]) -> str:
+    what = "error" if block.is_error else "result"
+    return f"{what} of {block.name or tools.get(block.call_id, 'a tool')}"
+
+
+def _other(block: Block) -> str:
     match block:
-        case Text():
-            return block.text if is_whole else preview(block.text)
-        case ToolCall():
-            return f"[{block.name} {block.arguments if is_whole else preview(block.arguments)}]"
-        case ToolResult():
-            name = block.name or tools.get(block.call_id, "a tool")
-            if is_whole:
-                return f"[result of {name}]\n{block.text}"
-            return f"[result of {name}: {len(block.text):,} characters]"
         case Image():
             return f"[{block.media_type or 'image'}]"
+        case Thinking():
+            return f"[thinking, {block.characters:,} characters]"
+        case Opaque():
+            return f"[{block.kind}, {block.characters:,} characters]"
     return ""
+
+
+def _size(text: str) -> str:
+    return f"{len(text):,} characters"

@@ -31,6 +31,7 @@ class Figures(NamedTuple):
     The attempt's times are the open attempt's start and last heartbeat. `compactions` counts the
     session's own successful ones. `is_partial`: of a transcript whose middle has not been read yet,
     so that the window and what rests on it may be wrong, and there may be more compactions.
+    `as_of_ms` is when the size was measured.
     """
 
     model: str | None = None
@@ -48,6 +49,7 @@ class Figures(NamedTuple):
     compactions: int = 0
     last_duration_ms: int | None = None
     is_partial: bool = False
+    as_of_ms: int | None = None
 
 
 class ClaudeInput(NamedTuple):
@@ -125,6 +127,7 @@ def figures_of(
             )
         ),
         last_duration_ms=own[-1].duration_ms if own else None,
+        as_of_ms=chain.as_of_ms,
     )
 
 

@@ -18,9 +18,11 @@ from schemas.views import VIEW_VERSION, SessionView
 from streams.cli.screen.figures import safe
 from streams.core.derivation.rules_config import STATE_VERSION, Rules
 from streams.core.until_compaction import CompactionPoints
+from streams.edge.files.hook_messages import hooked_by
 from streams.edge.files.plain_settings import StatusLineSettings
 from streams.edge.files.session_reading import SessionReading
 from streams.edge.files.small_files import SmallFiles
+from streams.flow.replay.hook_lines import HookLines
 from streams.flow.replay.transcript_view import TranscriptSessions
 
 PROMPT_BYTES = MIB // 2
@@ -61,6 +63,7 @@ class PromptTranscript:
             default_window=settings.default_window,
         )
         self._files = SmallFiles(state_folder, _FOLDER)
+        self._hooked = hooked_by(state_folder)
 
     def figures(
         self, path: str, session_id: str | None, explain: Callable[[str], None]
@@ -93,13 +96,18 @@ class PromptTranscript:
         """Read on from what is stored, and store what that gave; then look at the end."""
         reading = SessionReading(path, {} if stored is None else stored["marks"])
         before = stored if reading.goes_on else None
-        sessions = TranscriptSessions(self._rules, before)
+        sessions, hooks = TranscriptSessions(self._rules, before), HookLines(self._hooked)
+        hooks.begin(reading.main, None if before is None else before.get("hooked_ms"))
         is_new = False
         for lines in reading.lines(PROMPT_BYTES):
-            sessions.take(lines)
+            sessions.take(hooks.between(lines[0].file, lines) if lines else lines)
+            is_new = True
+        if reading.is_whole and (rest := hooks.rest(reading.main)):
+            sessions.take(rest)
             is_new = True
         if is_new and reading.is_decided:
             document = {"tag": self._tag, "marks": reading.marks} | sessions.document()
+            document["hooked_ms"] = hooks.given_ms(reading.main)
             self._files.write(name, json_codec.dumps(document))
         if not (reading.is_whole or reading.is_at_end):
             for lines in reading.end():
@@ -109,7 +117,7 @@ class PromptTranscript:
     @property
     def _tag(self) -> str:
         """What a stored file depends on, besides the transcript."""
-        return f"{__version__}/{STATE_VERSION}/{VIEW_VERSION}/{self._rules.tag}"
+        return f"{__version__}/{STATE_VERSION}/{VIEW_VERSION}/{self._rules.tag}/hooks"
 
     def _stored(self, name: str) -> Mapping[str, Any] | None:
         try:

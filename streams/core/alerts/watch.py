@@ -14,12 +14,10 @@ Readings are nine of ten records, and what they raised is known by its id to a m
 was sent; so who reads records again only to remember (`recall`) leaves them out.
 """
 
-import re
-import uuid
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from schemas.records import (
     CompactBoundary,
@@ -35,8 +33,8 @@ from schemas.records import (
     SessionInfo,
     event_type,
 )
+from streams.core.alerts.alert import Alert, Who, alert_id
 from streams.core.alerts.rules import (
-    AlertKind,
     AlertPlan,
     Condition,
     Exhaustion,
@@ -47,17 +45,16 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
+from streams.core.bounded_memory import BoundedMemory
 from streams.core.late_answers import LateAnswers
 
 ConditionKind = TypeVar("ConditionKind", bound=Condition)
-
-NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:alerts")
 
 MOST_CHAINS: Final = 100_000
 """Of each kind of memory: some tens of megabytes. The chain that was quiet for longest is forgotten
 first; what it raised is still known to the memory of the alerts that were sent."""
 
-_SEPARATORS: Final = re.compile(r"[/\\]")
+_NOBODY: Final = Who()
 
 RECALLED_KINDS: Final = frozenset(
     data.kind
@@ -77,64 +74,6 @@ WATCHED_KINDS: Final = RECALLED_KINDS | {
     PinsChecked.kind,
 }
 """Kinds of records that can raise an alert, or that one can depend on."""
-
-
-class Who(NamedTuple):
-    """By what people know a session: its publisher's agent, and its folder's own name."""
-
-    agent_id: str | None = None
-    folder: str | None = None
-
-    @classmethod
-    def of(cls, agent_id: str | None, cwd: str | None) -> "Who":
-        """Return who it is; of the folder's path only the last part, of whatever system."""
-        parts = [] if cwd is None else [part for part in _SEPARATORS.split(cwd) if part.strip()]
-        return cls(agent_id, parts[-1] if parts else None)
-
-    def or_else(self, other: "Who") -> "Who":
-        """Return it with the other's, where it has none."""
-        return Who(
-            other.agent_id if self.agent_id is None else self.agent_id,
-            other.folder if self.folder is None else self.folder,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alert:
-    """An event that a rule asks for.
-
-    `id` follows from the rule and the record; for pressure from the rule, the epoch and the window,
-    which are alerted on once, whichever of the readings comes to do it. `time_ms` is the event time
-    of the record, of a stalled attempt's last sign; null where it has none. `facts` depend on the
-    kind; they hold no text of a message but a failure's own `error`.
-    """
-
-    id: str
-    rule: Rule
-    record_id: str
-    record_type: str
-    session_id: str
-    chain: str
-    model: str | None
-    who: Who
-    time_ms: int | None
-    facts: Mapping[str, Json]
-
-    @property
-    def kind(self) -> AlertKind:
-        """The kind of its rule."""
-        return self.rule.kind
-
-    def of(self, who: Who) -> "Alert":
-        """Return the alert with what else is known of whose session it is."""
-        return replace(self, who=self.who.or_else(who))
-
-    def is_fresh(self, now_ms: int, max_age_ms: int) -> bool:
-        """Return whether it is young enough to be sent; one without a time never is."""
-        return self.time_ms is not None and now_ms - self.time_ms <= max_age_ms
-
-
-_NOBODY: Final = Who()
 
 
 @dataclass(slots=True)
@@ -157,10 +96,10 @@ class Watch:
 
     def __init__(self, plan: AlertPlan) -> None:
         self._rules, self._max_age_ms = plan.rules, plan.max_age_ms
-        self._announced: OrderedDict[tuple[str, str, str, int], int] = OrderedDict()
-        self._compacted: OrderedDict[tuple[str, str, str], tuple[deque[int], bool]] = OrderedDict()
-        self._attempts: OrderedDict[str, _Attempt] = OrderedDict()
-        self._who: OrderedDict[str, Who] = OrderedDict()
+        self._announced = BoundedMemory[tuple[str, str, str, int], int](MOST_CHAINS)
+        self._compacted = BoundedMemory[tuple[str, str, str], tuple[deque[int], bool]](MOST_CHAINS)
+        self._attempts = BoundedMemory[str, _Attempt](MOST_CHAINS)
+        self._who = BoundedMemory[str, Who](MOST_CHAINS)
         self._late = LateAnswers()
 
     def observe(self, record: Record, logged_ms: int, now_ms: int) -> list[Alert]:
@@ -259,7 +198,6 @@ class Watch:
             if alert.is_fresh(now_ms, self._max_age_ms):
                 # An old one is not sent, so a later reading of the epoch still has to alert.
                 self._announced[key] = epoch
-                _bound(self._announced)
             yield alert
 
     def _progress(self, record: Record, data: CompactionProgress, logged_ms: int) -> None:
@@ -283,7 +221,6 @@ class Watch:
         self._attempts[data.attempt_id] = _Attempt(
             record, data, started_ms, logged_ms, record.time_ms, set()
         )
-        _bound(self._attempts)
 
     def _boundary(self, record: Record, data: CompactBoundary) -> Iterator[Alert]:
         self._late.ended(data)
@@ -304,8 +241,6 @@ class Watch:
             times.popleft()
         is_thrash = len(times) >= condition.count
         self._compacted[key] = (times, is_thrash)
-        self._compacted.move_to_end(key)
-        _bound(self._compacted)
         while len(times) > condition.count:
             times.popleft()
         if is_thrash and not was_told:
@@ -349,8 +284,6 @@ class Watch:
     def _info(self, data: SessionInfo) -> None:
         who = Who.of(data.publisher_agent_id, data.cwd)
         self._who[data.session_id] = who.or_else(self._who.get(data.session_id, _NOBODY))
-        self._who.move_to_end(data.session_id)
-        _bound(self._who)
 
     def _rules_for(
         self, data: RecordData, kind: type[ConditionKind]
@@ -367,7 +300,7 @@ class Watch:
         """Return an alert; `name` is what identifies it among the rule's, else the record."""
         data = record.data
         return Alert(
-            id=_id(rule.name, *(name or (record.id,))),
+            id=alert_id(rule.name, *(name or (record.id,))),
             rule=rule,
             record_id=record.id,
             record_type=event_type(data.kind),
@@ -378,18 +311,3 @@ class Watch:
             time_ms=record.time_ms,
             facts=facts,
         )
-
-
-def _id(*parts: str) -> str:
-    r"""Return a UUIDv5 of the parts; each comes with its length, so that none runs into another.
-
-    A lone surrogate, which a session's id may hold, is written as `\uXXXX`, as in all output.
-    """
-    name = "".join(f"{len(part)}:{part}" for part in parts)
-    digest = name.encode("utf-8", "backslashreplace").decode()
-    return str(uuid.uuid5(NAMESPACE, digest))
-
-
-def _bound(memory: OrderedDict) -> None:  # type: ignore[type-arg]  # of any keys and values
-    while len(memory) > MOST_CHAINS:
-        memory.popitem(last=False)

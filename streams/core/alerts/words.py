@@ -4,6 +4,7 @@ from typing import Final, assert_never
 
 from contextgauge.units import HOUR_MS, MINUTE_MS, SECOND_MS
 from schemas.records import Json
+from streams.core.alerts.alert import Alert
 from streams.core.alerts.rules import (
     Exhaustion,
     Failed,
@@ -12,7 +13,6 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
-from streams.core.alerts.watch import Alert
 from streams.core.error_words import error_words
 from streams.core.session_status import whole_percents
 

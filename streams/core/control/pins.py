@@ -27,15 +27,11 @@ from streams.core.control.turn_overlap import THRESHOLD, SeenText, can_be_judged
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
 
-MOST_TURNS: Final = 1_000
-"""The latest turns, which are looked for in other words too: some milliseconds of CPU time each."""
-
-
 class PinsCheck(NamedTuple):
     """The user's turns that are there, word for word or in other words, and those that are not.
 
     `unknown` ones are not there word for word, and looking for other words would take too long:
-    there are too many later turns, or passages that have the same n-grams.
+    for so many later turns, or among so many passages that have the same n-grams.
     """
 
     kept: tuple[str, ...]
@@ -64,16 +60,16 @@ def check_pins(around: AroundBoundary) -> PinsCheck:
     summaries = _seen((each for each in around.before if each.compaction is not None), turns)
     check: tuple[list[str], list[str], list[str], list[str]] = [], [], [], []
     kept, paraphrased, lost, unknown = check
-    for later, turn in zip(range(len(turns) - 1, -1, -1), turns, strict=True):
+    for turn in reversed(turns):  # the latest first: the work has a bound
         if after.has(turn):
             kept.append(turn)
             continue
-        share = after.overlap(turn) if later < MOST_TURNS else None
+        share = after.overlap(turn)
         if share is not None and share >= THRESHOLD:
             paraphrased.append(turn)
         elif plain(turn) in present or (summaries.overlap(turn) or 0) >= THRESHOLD:
             (unknown if share is None else lost).append(turn)
-    return PinsCheck(*map(tuple, check))
+    return PinsCheck(*(tuple(reversed(each)) for each in check))
 
 
 def around_boundary(history: History) -> AroundBoundary | None:

@@ -21,10 +21,9 @@ read from the log itself (`note`), and what a former worker put off from the rec
 All of it is pure: the time is passed in.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final
 
 from schemas.commands import (
     CommandEntry,
@@ -44,6 +43,7 @@ from schemas.records import (
     Runtime,
     SessionInfo,
 )
+from streams.core.bounded_memory import BoundedMemory
 from streams.core.control.decided import (
     decided,
     fired_entries,
@@ -59,8 +59,6 @@ from streams.core.control.service import SERVICE
 from streams.core.control.sessions import ContextSize, SessionMemory, SizeReading
 from streams.core.control.thresholds import Sizes, ThresholdBook
 from streams.core.late_answers import LateAnswers
-
-_Value = TypeVar("_Value")
 
 MOST_SESSIONS: Final = 50_000
 """Remembered of a partition: some tens of megabytes. The session that was quiet for longest is
@@ -89,17 +87,17 @@ class Trigger:
 
     def __init__(self, book: ThresholdBook, max_age_ms: int) -> None:
         self._book, self._max_age_ms = book, max_age_ms
-        self._sessions: OrderedDict[str, SessionMemory] = OrderedDict()
-        self._known: OrderedDict[str, None] = OrderedDict()
-        self._finished: OrderedDict[str, bool] = OrderedDict()
+        self._sessions = BoundedMemory[str, SessionMemory](MOST_SESSIONS)
+        self._known = BoundedMemory[str, None](MOST_IDS)
+        self._finished = BoundedMemory[str, bool](MOST_IDS)
         """Commands, and whether each completed."""
-        self._deferred: OrderedDict[str, None] = OrderedDict()
+        self._deferred = BoundedMemory[str, None](MOST_SESSIONS)
         self._late = LateAnswers()
 
     def note(self, entry: CommandEntry) -> None:
         """Take an entry of the log, in its order."""
         is_new = entry.id not in self._known
-        _remember(self._known, entry.id, None, MOST_IDS)
+        self._known[entry.id] = None
         match entry.data:
             case ThresholdsSet() as data:
                 self._book.apply(data)
@@ -108,7 +106,7 @@ class Trigger:
                 if data.command_id not in self._finished:
                     self._session(data.session_id).requested(data, entry.time_ms)
             case CommandFinished() as data:
-                _remember(self._finished, data.command_id, data.outcome == "completed", MOST_IDS)
+                self._finished[data.command_id] = data.outcome == "completed"
                 self._session(data.session_id).finished(data, entry.time_ms)
             case CompactionDecided() as data if is_new:  # what was decided here is known already
                 session = self._session(data.session_id)
@@ -201,7 +199,7 @@ class Trigger:
 
     def _put_off(self, reading: SizeReading) -> None:
         self._session(reading.session_id).deferred = reading
-        _remember(self._deferred, reading.session_id, None, MOST_SESSIONS)
+        self._deferred[reading.session_id] = None
 
     def due(self, now_ms: int) -> list[CommandEntry]:
         """Return what sessions give rise to whose time has come: an agent that waits is silent."""
@@ -383,13 +381,5 @@ class Trigger:
 
     def _session(self, session_id: str) -> SessionMemory:
         # It moves to the end: the first session is the one that was quiet for longest.
-        session = self._sessions.pop(session_id, None) or SessionMemory()
-        _remember(self._sessions, session_id, session, MOST_SESSIONS)
+        session = self._sessions[session_id] = self._sessions.get(session_id) or SessionMemory()
         return session
-
-
-def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value, most: int) -> None:
-    memory.pop(key, None)
-    memory[key] = value
-    while len(memory) > most:
-        memory.popitem(last=False)

@@ -44,8 +44,12 @@ _LONGEST_TURN: Final = 300
 _BETWEEN_TEXTS: Final = [""] * 2 * _LONGEST_TURN
 """A passage is of one text."""
 
-_MOST_HITS: Final = 2_000
-"""Places of a turn's rarest n-grams by which passages are found: it bounds the work."""
+_MOST_HITS: Final = (2_000, 8_000)
+"""Places of a turn's rarest n-grams by which passages are found: the more where the fewer say
+nothing. They bound the work for a turn."""
+
+MOST_WORK: Final = 10_000_000
+"""N-grams that are looked at for all turns together: some 15 seconds of CPU time."""
 
 _MOST_PASSAGES: Final = 6
 """Those with most of the rarest n-grams, which are compared by all of them."""
@@ -88,6 +92,7 @@ class SeenText:
         for turn in turns:
             self._frequency.update(filter(None, _grams(turn)))
         self._sentences = 1 + self._frequency.total() / _SENTENCE
+        self._left = MOST_WORK
 
     def has(self, turn: str) -> bool:
         """Return whether the turn is there, word for word."""
@@ -97,13 +102,22 @@ class SeenText:
         """Return the share of a turn, 0 to 1, that the passage has which has most of it.
 
         None where no passage was found to have enough of it, and most of its n-grams are too
-        frequent for all passages to be compared.
+        frequent for all passages to be compared, or the turns asked for before took all the work.
         """
+        for most_hits in _MOST_HITS:
+            if self._left <= 0:
+                return None
+            if (share := self._overlap(turn, most_hits)) is not None:
+                return share
+        return None
+
+    def _overlap(self, turn: str, most_hits: int) -> float | None:
         grams = _grams(turn)[:_LONGEST_TURN]
         length = math.ceil(max(_PASSAGE * len(grams), _SHORTEST_PASSAGE))
         weights = {gram: self._weight(gram) for gram in grams if gram}
-        rare = self._rare(weights)
+        rare = self._rare(weights, most_hits)
         places = sorted((place, gram) for gram in rare for place in self._places.get(gram, ()))
+        self._left -= len(places)
         best: dict[int, float] = {}
         for place, weight in _passages(places, rare, length):
             best[place // length] = max(weight, best.get(place // length, 0))
@@ -114,6 +128,7 @@ class SeenText:
             start = max(0, (part - 1) * length)
             around = enumerate(self._grams[start : (part + 2) * length], start)
             hits = [(place, gram) for place, gram in around if gram in weights]
+            self._left -= 3 * length
             present = dict(_passages(hits, numbers, length))
             for place, weight in _passages(hits, weights, length):
                 if weight > most and 2 * present[place] >= len(numbers):
@@ -121,9 +136,9 @@ class SeenText:
         is_known = most >= THRESHOLD * whole or len(rare) == len(weights)
         return most / whole if is_known or 2 * sum(rare.values()) >= whole else None
 
-    def _rare(self, weights: dict[str, float]) -> dict[str, float]:
+    def _rare(self, weights: dict[str, float], most_hits: int) -> dict[str, float]:
         """Return the rarest of some n-grams, which have few enough places together."""
-        left = _MOST_HITS
+        left = most_hits
         rare: dict[str, float] = {}
         for count, gram in sorted((len(self._places.get(gram, ())), gram) for gram in weights):
             left -= count

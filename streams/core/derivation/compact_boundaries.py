@@ -22,7 +22,7 @@ from schemas.records import (
     PinsChecked,
     TokenSource,
 )
-from streams.core.derivation import own_calls
+from streams.core.derivation import own_calls, two_ways
 from streams.core.derivation.compaction_attempts import duration_ms, move
 from streams.core.derivation.state import AwaitedSummary, Chain, Unmeasured
 from streams.core.derivation.step import Step
@@ -47,10 +47,14 @@ def bound(step: Step, boundary: Boundary) -> None:
         if boundary.duration_ms is not None:
             apply_timing(step, Timing(boundary.duration_ms))
         return
+    if _is_second(step, step.edit(name), boundary):
+        return
     start: Start | None = None
     if name == MAIN_CHAIN:
         start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
+    if boundary.trigger is None and start is not None:
+        boundary = boundary._replace(trigger=start.trigger)
     chain = step.edit(name)
     # The boundary before, if no reading has measured it, ends without a size after it (R22).
     complete(step, name, chain, None)
@@ -99,6 +103,26 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.twin = _TWINS.get(boundary.form)
     chain.untimed = boundary_id if duration is None else None
     chain.boundary_id = boundary_id
+    if step.normal.is_telemetry:
+        two_ways.note_boundary(step, chain, boundary_id)
+
+
+def _is_second(step: Step, chain: Chain, boundary: Boundary) -> bool:
+    """Return whether a boundary was reported by the other way, and take what it adds (R34)."""
+    if step.normal.is_telemetry:
+        if not two_ways.is_reported_boundary(step, chain):
+            return False
+        if boundary.duration_ms is not None and chain.unmeasured is not None:
+            apply_timing(step, Timing(boundary.duration_ms))
+        return True
+    first = two_ways.counted_boundary(step, chain)
+    if first is None:
+        return False
+    if boundary.summary is None:
+        chain.awaited = AwaitedSummary(first, boundary.anchor)
+    else:
+        _summarise(step, first, boundary.summary)
+    return True
 
 
 def check_pins(step: Step, check: PinCheck) -> None:

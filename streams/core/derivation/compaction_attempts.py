@@ -11,6 +11,7 @@ from schemas.records import (
     Outcome,
     TriggerReason,
 )
+from streams.core.derivation import two_ways
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import (
     TABLE,
@@ -30,6 +31,8 @@ HEARTBEAT_MS: Final = 5 * 60 * 1000
 
 def compacting(step: Step, status: CompactionStatus) -> None:
     """Apply `status: compacting`: a start, a heartbeat, or another attempt after a lost one."""
+    if two_ways.is_over(step, step.main):
+        return
     start = step.attempt.start
     silence = None if start is None else _silence_ms(start, step.normal)
     is_late = silence is not None and silence > HEARTBEAT_MS
@@ -106,8 +109,9 @@ def _start(step: Step) -> Start:
         step.edit(MAIN_CHAIN).twin = None
     attempt_id = step.record_id(MAIN_CHAIN, "compaction_start")
     reason: TriggerReason | None = None
-    if step.hint is not None:
-        reason = "manual" if step.hint == "manual" else "threshold_exceeded"
+    trigger = step.hint
+    if trigger is not None:
+        reason = "manual" if trigger == "manual" else "threshold_exceeded"
         # Used up: a hint is for the next start only (R24).
         step.hint = None
     step.emit(
@@ -121,7 +125,7 @@ def _start(step: Step) -> Start:
     )
     own_ms, live_ms = step.normal.own_ms, step.normal.live_ms
     # The start is the first sign of life, as heartbeats are later.
-    return Start(attempt_id, own_ms, live_ms, own_ms, live_ms)
+    return Start(attempt_id, own_ms, live_ms, own_ms, live_ms, trigger=trigger)
 
 
 def _heartbeat(step: Step, start: Start | None) -> Start:

@@ -50,6 +50,7 @@ from streams.core.derivation import (
     limits,
     own_calls,
     readings,
+    two_ways,
 )
 from streams.core.derivation import (
     known_causes as known,
@@ -230,7 +231,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
-            attempts.move(step, AttemptEvent.FAILED, signal)
+            if not two_ways.is_second_failure(step):
+                attempts.move(step, AttemptEvent.FAILED, signal)
         case TurnEnded():
             attempts.agent_went_on(step, AttemptEvent.RESULT)
             step.hint = None

@@ -16,12 +16,12 @@ from schemas.records import (
     Json,
     WindowSource,
 )
-from streams.core.derivation import limits, responses
+from streams.core.derivation import limits, responses, two_ways
 from streams.core.derivation.compact_boundaries import bound, complete
 from streams.core.derivation.compaction_attempts import agent_went_on
 from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
-from streams.core.derivation.transitions import AttemptEvent
+from streams.core.derivation.transitions import Attempt, AttemptEvent
 from streams.core.json_size import json_bytes
 
 ANNOUNCED_WINDOWS: Final = 8
@@ -41,8 +41,9 @@ def respond(step: Step, response: Response) -> None:
     name = step.subject
     key = responses.key_hash(response.key, step.normal.cause)
     chain = step.edit(name)
-    start = step.attempt.start
-    if start is not None and start.is_item and name == MAIN_CHAIN:
+    if step.normal.is_telemetry and two_ways.is_reported(step, chain, response):
+        return
+    if name == MAIN_CHAIN and _is_of_item(step.attempt):
         counts = (
             responses.NOT_COUNTED
             if response.usage is None
@@ -50,17 +51,22 @@ def respond(step: Step, response: Response) -> None:
         )
         _remember(chain, key, (counts, None, responses.READ_MARK))
         return
+    _apply(step, chain, key, response)
+
+
+def _apply(step: Step, chain: Chain, key: bytes, response: Response) -> None:
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
+    is_second = two_ways.was_counted(step, chain, response)
     # First the model, whose window the reading has; then the boundary, which comes before the
     # reading of the same response and is measured by it (R29).
     if response.model is not None:
-        limits.set_model(step, name, base_name(response.model)[0])
+        limits.set_model(step, step.subject, base_name(response.model)[0])
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
     if remembered is None:
-        previous_output = _begin(step, chain, key)
+        previous_output = _begin(step, chain, key, is_second=is_second)
     if not step.inherited:  # a copy's output is the origin's (R30)
         _take_output(chain, key, response.output)
     if response.edits or response.exhausted:
@@ -71,8 +77,9 @@ def respond(step: Step, response: Response) -> None:
         counted = responses.counts_hash(usage)
         if not marks & responses.READ_MARK or counted != counts:
             counts, marks = counted, marks | responses.READ_MARK
-            output = response.output if response.is_whole else None
-            _read(step, response.response_id, usage, previous_output, output)
+            if not is_second or _shows_again(step, chain, usage):
+                output = response.output if response.is_whole else None
+                _read(step, response.response_id, usage, previous_output, output)
     known = (counts, previous_output, marks)
     if known != remembered:  # most lines repeat their response: they change no state to be stored
         _remember(chain, key, known)
@@ -99,6 +106,19 @@ def end_response(step: Step, end: ResponseEnd) -> None:
         _remember(chain, chain.response, known)
 
 
+def _shows_again(step: Step, chain: Chain, usage: Usage) -> bool:
+    """Return whether a response that telemetry reported gives a reading, which is in no total.
+
+    Where readings of others came between, the latest size is its again.
+    """
+    step.inherited = True
+    return usage.used != chain.used and two_ways.is_latest(step, chain)
+
+
+def _is_of_item(attempt: Attempt) -> bool:
+    return attempt.start is not None and attempt.start.is_item
+
+
 def _remember(chain: Chain, key: bytes, response: responses.Remembered) -> None:
     chain.memory, chain.remembered = responses.remember(
         chain.memory, chain.remembered, key, response
@@ -116,17 +136,18 @@ def exhaust(step: Step, name: str, reason: ExhaustedReason, tokens_over: int | N
     step.emit(ContextExhausted(**common, reason=reason, tokens_over=tokens_over))
 
 
-def _begin(step: Step, chain: Chain, key: bytes) -> int | None:
+def _begin(step: Step, chain: Chain, key: bytes, *, is_second: bool) -> int | None:
     """Count a response that was not seen before, and return the output of the one before it.
 
-    A new response of the main chain moves the attempt.
+    A new response of the main chain moves the attempt; one that telemetry reported is not new.
     """
-    if step.subject == MAIN_CHAIN:
+    if step.subject == MAIN_CHAIN and not is_second and not two_ways.is_before_start(step):
         agent_went_on(step, AttemptEvent.RESPONSE)
     before = chain.output
     chain.response = key
     chain.output = None
-    step.count_message(chain)
+    if not is_second:
+        step.count_message(chain)
     return before
 
 
@@ -209,12 +230,15 @@ def _read(
             output_tokens=output,
         )
     )
-    complete(step, name, chain, usage)
+    is_behind = two_ways.is_behind(step, chain)
+    if not is_behind:
+        complete(step, name, chain, usage)
     if window is not None and percent is not None and not step.inherited:
         chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
     # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
-    chain.awaited = chain.unmeasured = chain.twin = None
+    if not is_behind:
+        chain.awaited = chain.unmeasured = chain.twin = None
 
 
 def _warn(

@@ -8,7 +8,7 @@ from typing import Final
 from contextgauge.windows import Catalog, base_name, plain_name
 
 RULES_VERSION: Final = "3"
-"""Version of R1 to R33 as implemented; raised when the same input would give other records."""
+"""Version of R1 to R34 as implemented; raised when the same input would give other records."""
 
 STATE_VERSION: Final = 5
 """Version of the parts of a session's state: a build refuses a partition that has another."""

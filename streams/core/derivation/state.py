@@ -64,6 +64,22 @@ class ThreadState(NamedTuple):
     base: str | None = None
 
 
+class TwoWays(NamedTuple):
+    """What a chain's own messages and its telemetry reported, to know the same again (R34).
+
+    `own_ms` is the latest time of its own responses and boundaries; `own_counts` and `own_request`
+    are hashes of the latest own response's counts and request, in hexadecimal, until telemetry
+    reports it too. `counted_ms` is the latest time of telemetry that counted, `boundaries` are ids
+    and times of its boundaries that the own messages have not reported.
+    """
+
+    own_ms: int | None = None
+    own_counts: str | None = None
+    own_request: str | None = None
+    counted_ms: int | None = None
+    boundaries: tuple[tuple[str, int], ...] = ()
+
+
 class ReportedLimits(NamedTuple):
     """The values of the last `context_limits`; of a subagent only the window is compared (R12)."""
 
@@ -92,7 +108,7 @@ class Chain:
     may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
     `remembered` counts the responses that the memory ever got. `thread` is there for a Codex
     rollout. `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the
-    latest time of its messages.
+    latest time of its messages, `ways` is there once telemetry reported of it.
     """
 
     memory: bytes
@@ -118,6 +134,7 @@ class Chain:
     thread: ThreadState | None
     calls: tuple[CallState, ...]
     last_ms: int | None
+    ways: TwoWays | None
 
     # Written out: a generated constructor stays Python where this module is compiled (ADR 0023).
     def __init__(
@@ -145,6 +162,7 @@ class Chain:
         thread: ThreadState | None = None,
         calls: tuple[CallState, ...] = (),
         last_ms: int | None = None,
+        ways: TwoWays | None = None,
     ) -> None:
         self.memory = memory
         self.response = response
@@ -169,6 +187,7 @@ class Chain:
         self.thread = thread
         self.calls = calls
         self.last_ms = last_ms
+        self.ways = ways
 
     def copy(self) -> "Chain":
         """Return another one that is equal."""
@@ -196,6 +215,7 @@ class Chain:
             self.thread,
             self.calls,
             self.last_ms,
+            self.ways,
         )
 
 

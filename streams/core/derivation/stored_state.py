@@ -34,6 +34,7 @@ from streams.core.derivation.state import (
     ReportedLimits,
     Session,
     ThreadState,
+    TwoWays,
     Unmeasured,
 )
 from streams.core.derivation.transitions import Phase, Start, attempt_in
@@ -208,6 +209,7 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (13, lambda values: ReportedLimits(*values)),
     (18, lambda values: ThreadState(*values)),
     (19, lambda values: tuple(CallState(*value) for value in values)),
+    (21, lambda values: TwoWays._make([*values[:-1], tuple(map(tuple, values[-1]))])),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

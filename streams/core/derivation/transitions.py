@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from schemas.records import Trigger
+
 
 class Phase(StrEnum):
     """The state of an attempt."""
@@ -116,7 +118,8 @@ class Start(NamedTuple):
 
     `last_own_ms` and `last_live_ms` are the latest such times of its start and heartbeats (R15).
     `is_item`: Codex' app server reported it as an item, whose end it reports too. `is_background`:
-    the agent goes on meanwhile, so its responses and results are no end of it.
+    the agent goes on meanwhile, so its responses and results are no end of it. `trigger` is that of
+    the hint before it (R24).
     """
 
     attempt_id: str
@@ -126,6 +129,7 @@ class Start(NamedTuple):
     last_live_ms: int | None
     is_item: bool = False
     is_background: bool = False
+    trigger: Trigger | None = None
 
 
 class Attempt(NamedTuple):

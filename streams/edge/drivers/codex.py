@@ -25,8 +25,8 @@ from streams.edge.drivers.results import (
     Fields,
     NotCompactedError,
     fields,
+    result_of,
     text,
-    with_instructions,
 )
 from streams.ports.control import DriverResult
 
@@ -63,11 +63,7 @@ class CodexDriver:
 
     async def compact(self, session_id: str, instructions: str | None) -> DriverResult:
         """Start a compaction and follow it to its end, over a broken connection too."""
-        try:
-            result = await self._compact(session_id)
-        except NotCompactedError as ending:
-            result = ending.result
-        return with_instructions(result, instructions)
+        return await result_of(self._compact(session_id), instructions)
 
     async def stop(self) -> None:
         """Nothing is left open between two calls."""

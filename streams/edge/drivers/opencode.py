@@ -27,8 +27,8 @@ from streams.edge.drivers.results import (
     Fields,
     NotCompactedError,
     fields,
+    result_of,
     text,
-    with_instructions,
 )
 from streams.edge.unreachable import why_unreachable
 from streams.ports.control import DriverResult
@@ -97,11 +97,7 @@ class OpencodeDriver:
 
     async def compact(self, session_id: str, instructions: str | None) -> DriverResult:
         """Have a session summarised, and look for the summary."""
-        try:
-            result = await self._compact(session_id)
-        except NotCompactedError as ending:
-            result = ending.result
-        return with_instructions(result, instructions)
+        return await result_of(self._compact(session_id), instructions)
 
     async def stop(self) -> None:
         """Close the connections."""

@@ -1,6 +1,6 @@
 """What the drivers share: how a step ends early, with the result to return; fields of answers."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from streams.ports.control import DriverResult
@@ -26,8 +26,15 @@ class NotCompactedError(Exception):
         self.result = DriverResult(outcome, reason)
 
 
-def with_instructions(result: DriverResult, instructions: str | None) -> DriverResult:
-    """Add that the instructions had no effect, for a runtime that accepts none."""
+async def result_of(compacting: Awaitable[DriverResult], instructions: str | None) -> DriverResult:
+    """Wait for the result, also where it did not come to a compaction.
+
+    Of a runtime that accepts no instructions: it says so where they had no effect.
+    """
+    try:
+        result = await compacting
+    except NotCompactedError as ending:
+        result = ending.result
     if instructions is None or result.outcome != "done":
         return result
     return result._replace(reason=f"{result.reason}; it accepts no instructions, so without them")

@@ -47,6 +47,10 @@ class Content:
     is_measured = False
     """Whether its size is another than the file's: it is known once it is opened."""
     can_grow = True
+    has_rows = False
+    """Whether what was read is known by marks: it is opened behind what was read."""
+    is_made_again = False
+    """Whether what was read may change, though it is still the same session's."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -69,6 +73,10 @@ class Content:
     def read(self, size: int, at: int) -> bytes:
         """Return bytes from a place on, fewer only at the end. Raises OSError."""
         return os.pread(self.descriptor, size, at)
+
+    def mark_at(self, _place: int) -> str:
+        """Return what says what is before a line's beginning, where that is not its bytes."""
+        return ""
 
     def hold(self, at: int) -> None:
         """Take note that the line which begins here will be read again once its end is found."""

@@ -1,8 +1,10 @@
 """The content of a runtime's SQLite database: its rows as lines, in the order in which they came.
 
 It is opened for reading only, while its runtime writes; a query sees what was committed before it.
-Places are those of the lines, one after the other, so that a database is read, followed and taken
-up again like a file that grows. Of the lines only those of one or two blocks are in memory.
+Places are those of the lines, one after the other, so that a database is read and followed like a
+file that grows. Where it is taken up again, its lines begin behind those that were read, which are
+known by their rows and not by their bytes (`rows.py`). Of the lines only those of one or two blocks
+are in memory.
 """
 
 import errno
@@ -10,83 +12,62 @@ import os
 import re
 import sqlite3
 from bisect import bisect_right
-from contextlib import closing
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from typing import Final
 from urllib.parse import quote
 
 from contextgauge.normalise.adapter import Database
 from contextgauge.normalise.runtimes import DATABASES
 from streams.edge.files.content import Content, DamagedError
+from streams.edge.files.rows import BLOCK_ROWS, Row, SeenBlock, SeenRow, SeenRows
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """How each SQLite database begins."""
 
-_ROWS: Final = 250
-"""In a block: a hundred kilobytes as a rule."""
-
-
-class Row(NamedTuple):
-    """Its number, which a later one may have once it is deleted, its key, and its line."""
-
-    number: int
-    key: str
-    line: str
-
-    @property
-    def identity(self) -> tuple[int, str]:
-        """What it is known by, whatever its line becomes."""
-        return self.number, self.key
-
-
 _BUSY_S: Final = 2.0
 """How long a writer is waited for that keeps readers out, as where the journal is no WAL."""
 
-
-@dataclass(slots=True)
-class _Measured:
-    """Where the lines of a database lie that this process has seen, in blocks.
-
-    A runtime may delete its newest rows, and SQLite gives their numbers to later ones. So the rows
-    of the last block are remembered: what was seen stays where it is, and what is new comes behind.
-    """
-
-    begins: list[int] = field(default_factory=list)
-    before: list[int] = field(default_factory=list)
-    """The number of the row before each block."""
-    anchor: Row | None = None
-    """The row before the last block: while it is there, no number after it is an earlier row's."""
-    rows: list[Row] = field(default_factory=list)
-    """Those of the last block, in the order in which they were seen."""
-    end: int = 0
-
-    def take(self, new: list[Row]) -> None:
-        if not self.begins or len(self.rows) >= _ROWS:
-            self.anchor = max(self.rows, default=self.anchor)
-            self.begins.append(self.end)
-            self.before.append(0 if self.anchor is None else self.anchor.number)
-            self.rows = []
-        self.rows += new
-        self.end += len(_joined(new))
+_DAMAGED: Final = 250
+"""So many numbers behind a row that can be read are tried, to find one behind a damaged page."""
 
 
-MEASURED: Final[dict[tuple[int, int], _Measured]] = {}
-"""By the file: it may be opened many times, and measuring reads all of it."""
+class DamagedRowsError(DamagedError):
+    """A database of which some rows cannot be read."""
+
+    def __init__(self, reason: str) -> None:
+        OSError.__init__(self, errno.EILSEQ, f"SQLite: {reason}: rows there are left out")
 
 
 class DatabaseContent(Content):
-    """The rows of a database as lines; it grows only at its end."""
+    """The rows of a database as lines; it grows only at its end.
+
+    `queries` are those of the runtime that its tables have, by their places among all. `begin` is
+    the place of its first line, which is behind the rows that `mark` says.
+    """
 
     is_measured = True
+    has_rows = True
 
-    def __init__(self, path: str, query: str, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self,
+        path: str,
+        queries: dict[int, str],
+        connection: sqlite3.Connection,
+        begin: int = 0,
+        mark: str = "",
+    ) -> None:
         super().__init__(-1)
         self._path = path
-        self._query = query
+        self._queries = queries
         self._connection = connection
-        self._block = -1
+        self._seen = SeenRows(begin, mark)
+        self._last = b""
+        """The lines of the last block."""
+        self._loaded: SeenBlock | None = None
         self._lines = b""
-        """Of one block, which was read last."""
+        """Those of another one, which was read last."""
+        self._damage: DamagedRowsError | None = None
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -96,108 +77,156 @@ class DatabaseContent(Content):
 
     @property
     def damage(self) -> DamagedError | None:
-        """None: SQLite reads all or nothing."""
-        return None
+        """Why some rows cannot be read, where they were come upon."""
+        return self._damage
+
+    @property
+    def begin(self) -> int:
+        """The place of the first line."""
+        return self._seen.begin
 
     def size(self) -> int:
-        """Return how many bytes its lines have by now. Raises OSError."""
-        while True:
-            measured = self._measured()
-            new = self._unseen(measured)
-            if measured is not self._measured():
-                continue  # rows that were seen are gone: all is measured again
-            if not new:
-                return measured.end
-            measured.take(new)
+        """Return the place behind the last line that is there by now. Raises OSError."""
+        while self._grow():
+            pass
+        return self._seen.end
 
     def read(self, size: int, at: int) -> bytes:
         """Return bytes from a place on, fewer only at the end. Raises OSError."""
-        if at + size > self._measured().end:
-            self.size()
-        measured = self._measured()
+        while at + size > self._seen.end and self._grow():
+            pass
         parts: list[bytes] = []
-        while size > 0 and at < measured.end:
-            begin = self._load(measured, bisect_right(measured.begins, at) - 1)
-            part = self._lines[at - begin : at - begin + size]
+        while size > 0 and self._seen.begin <= at < self._seen.end:
+            block = self._seen.blocks[bisect_right(self._seen.begins, at) - 1]
+            lines = self._lines_of(block)
+            part = lines[at - block.begin : at - block.begin + size]
             parts.append(part)
             at, size = at + len(part), size - len(part)
         return b"".join(parts)
+
+    def mark_at(self, place: int) -> str:
+        """Return what says which rows are before a line's beginning."""
+        return self._seen.mark_at(place)
 
     def close(self) -> None:
         """Let go of the database."""
         self._connection.close()
 
-    def _measured(self) -> _Measured:
-        return MEASURED.setdefault(self.identity, _Measured())
+    def _grow(self) -> bool:
+        """Take note of rows that are new, or complete by now; return whether there are any."""
+        for source in self._queries:
+            late = [
+                row
+                for seen in sorted(self._seen.waiting(source))
+                for row in self._late(source, seen)
+            ]
+            if late:
+                self._take(source, late, is_late=True)
+            new = self._new(source)
+            if new:
+                self._take(source, new)
+            if new or late:
+                return True
+        return False
 
-    def _unseen(self, measured: _Measured) -> list[Row]:
-        """Return rows that were not seen yet, at most a block of them."""
-        last = max(measured.rows, default=None)
-        if last is not None:
-            rows = self._after(last.number - 1)
-            if rows and rows[0].identity == last.identity:
-                return rows[1 : _ROWS + 1]
-        # The last row is gone, and its number may be a later one's: the whole block is compared.
-        anchor = measured.anchor
-        rows = self._after(0 if anchor is None else anchor.number - 1)
-        if anchor is not None:
-            if not rows or rows[0].identity != anchor.identity:
-                self._forget()
-                return []
-            del rows[0]
-        seen = {each.identity for each in measured.rows}
-        return [row for row in rows if row.identity not in seen][:_ROWS]
+    def _take(self, source: int, rows: list[Row], *, is_late: bool = False) -> None:
+        begins, lines = self._seen.take(source, rows, is_late=is_late)
+        self._last = lines if begins else self._last + lines
 
-    def _load(self, measured: _Measured, block: int) -> int:
-        """Have the lines of a block in memory; return where it begins."""
-        if block == len(measured.begins) - 1:
-            self._block, self._lines = -1, _joined(measured.rows)
-        elif block != self._block:
-            end = measured.before[block + 1]
-            rows = self._after(measured.before[block])
-            lines = _joined([row for row in rows if row.number <= end])
-            if len(lines) != measured.begins[block + 1] - measured.begins[block]:
-                self._forget()
-                raise OSError(errno.ESTALE, "rows that were read were deleted")
-            self._block, self._lines = block, lines
-        return measured.begins[block]
+    def _late(self, source: int, seen: SeenRow) -> list[Row]:
+        """Return a row that had no line, if it has one now."""
+        rows = self._only(source, seen.number)
+        return [row for row in rows if row.line is not None and row.seen == seen]
 
-    def _forget(self) -> None:
-        MEASURED[self.identity] = _Measured()
-        self._block = -1
+    def _new(self, source: int) -> list[Row]:
+        """Return rows behind the newest one that was seen and is there, at most a block of them."""
+        for place, seen in enumerate(self._seen.anchors(source)):
+            limit = 1 if place else BLOCK_ROWS + 1
+            rows = self._after(source, seen.number - 1, limit)
+            if rows and rows[0].seen == seen:
+                return rows[1:] or self._after(source, seen.number, BLOCK_ROWS)
+        return self._after(source, 0, BLOCK_ROWS)
 
-    def _after(self, number: int) -> list[Row]:
-        try:
-            return _rows(self._connection, self._query, number, 2 * _ROWS + 1)
-        except sqlite3.Error as error:
-            raise _refused(error) from None
+    def _lines_of(self, block: SeenBlock) -> bytes:
+        """Return the lines of a block."""
+        if block is self._seen.blocks[-1]:
+            return self._last
+        if block is not self._loaded:
+            lines = b"".join(row.bytes for row in self._again(block))
+            if len(lines) != block.size:
+                raise OSError(errno.ESTALE, "rows that were read have changed or were deleted")
+            self._loaded, self._lines = block, lines
+        return self._lines
+
+    def _again(self, block: SeenBlock) -> Iterator[Row]:
+        """Yield the rows of a block that have lines."""
+        if block.is_late:
+            for number in block.numbers:
+                yield from self._only(block.source, number)
+            return
+        wanted = block.with_lines()
+        at, last = min(wanted, default=1) - 1, max(wanted, default=0)
+        while at < last and (rows := self._after(block.source, at, BLOCK_ROWS)):
+            yield from (row for row in rows if row.number in wanted)
+            at = rows[-1].number
+
+    def _only(self, source: int, number: int) -> list[Row]:
+        return [row for row in self._after(source, number - 1, 1) if row.number == number]
+
+    def _after(self, source: int, number: int, limit: int) -> list[Row]:
+        """Return the rows after a number, but for damaged ones. Raises OSError.
+
+        The row before a damaged one is only given where no more are asked for.
+        """
+        rows: list[Row] = []
+        tried = 0
+        while tried < _DAMAGED:
+            try:
+                for row in _rows(self._connection, self._queries[source], number + tried, limit):
+                    rows.append(row)  # noqa: PERF402 -- those before a damaged one are given
+            except sqlite3.OperationalError as error:
+                raise _refused(error) from None
+            except sqlite3.DatabaseError as error:
+                self._damage = DamagedRowsError(str(error))
+                if not rows:
+                    tried += limit == 1
+                    limit = 1
+                    continue
+            break
+        return rows
 
 
-def open_database(path: str) -> DatabaseContent:
-    """Open a runtime's database. Raises OSError, also for one of no runtime that is read."""
+def open_database(path: str, begin: int = 0, mark: str = "") -> DatabaseContent:
+    """Open a runtime's database, at a place behind the rows that a mark says.
+
+    Raises OSError, also for one of no runtime that is read.
+    """
     try:
         connection = _connect(path)
         try:
-            query = _database_of(connection, path).query
+            queries = _prepared(connection, path)[1]
         except (sqlite3.Error, OSError):
             connection.close()
             raise
     except sqlite3.Error as error:
         raise _refused(error) from None
-    return DatabaseContent(path, query, connection)
+    return DatabaseContent(path, queries, connection, begin, mark)
 
 
 def titles_in(path: str) -> dict[str, str]:
     """Return the titles of a database's sessions, by id. Raises OSError as `open_database` does."""
+    titles: dict[str, str] = {}
     try:
         with closing(_connect(path)) as connection:
-            query = _database_of(connection, path).sessions
-            return {name: title or "" for name, title in connection.execute(query)}
+            for query in _prepared(connection, path)[0].sessions:
+                with suppress(sqlite3.OperationalError):  # of tables that it does not have
+                    titles |= {name: title or "" for name, title in connection.execute(query)}
     except sqlite3.Error as error:
         raise _refused(error) from None
+    return titles
 
 
-def _database_of(connection: sqlite3.Connection, path: str) -> Database:
+def _prepared(connection: sqlite3.Connection, path: str) -> tuple[Database, dict[int, str]]:
     """Return what the tables fit; of runtimes that have the same ones, by the file's name."""
     shown = path.replace(os.sep, "/")
     named = [
@@ -205,29 +234,55 @@ def _database_of(connection: sqlite3.Connection, path: str) -> Database:
         for each, database in DATABASES
     ]
     for _, database in sorted(named, key=lambda pair: not pair[0]):
-        try:
-            _rows(connection, database.query, 0, 0)
-        except sqlite3.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        else:
-            return database
+        queries = enumerate(database.queries)
+        fitting = {place: query for place, query in queries if _has_tables(connection, query)}
+        if fitting:
+            return database, fitting
     raise OSError(errno.ENOTSUP, "this is an SQLite database, and of no runtime that is read")
 
 
+def _has_tables(connection: sqlite3.Connection, query: str) -> bool:
+    try:
+        list(_rows(connection, query, 0, 0))
+    except sqlite3.OperationalError as error:
+        if "no such" not in str(error):
+            raise
+        return False
+    return True
+
+
 def _connect(path: str) -> sqlite3.Connection:
+    """Open a database for reading only.
+
+    In a folder that cannot be written to, SQLite has no place for the index of a WAL: where no
+    writer left one, none is needed.
+    """
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"  # noqa: PTH100 -- links stay
-    return sqlite3.connect(
+    connection = _connected(address)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if "unable to open" not in str(error) or os.path.exists(f"{path}-wal"):  # noqa: PTH110 -- as above
+            raise
+        return _connected(f"{address}&immutable=1")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _connected(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
         address, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
     )
+    connection.text_factory = lambda value: value.decode("utf-8", "replace")
+    return connection
 
 
-def _rows(connection: sqlite3.Connection, query: str, after: int, limit: int) -> list[Row]:
-    return [Row(*row) for row in connection.execute(query, {"after": after, "limit": limit})]
-
-
-def _joined(rows: list[Row]) -> bytes:
-    return b"".join(line.encode("utf-8", "surrogatepass") + b"\n" for _, _, line in rows)
+def _rows(connection: sqlite3.Connection, query: str, after: int, limit: int) -> Iterator[Row]:
+    for row in connection.execute(query, {"after": after, "limit": limit}):
+        yield Row(*row)
 
 
 def _refused(error: sqlite3.Error) -> OSError:

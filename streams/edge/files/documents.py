@@ -14,9 +14,12 @@ from contextgauge.normalise import runtimes
 from schemas.messages import DeadLetter
 from schemas.topics import MIB
 from streams import codec
+from streams.edge.files.content import HELD_LINE_BYTES, Content
 
 HEAD_BYTES: Final = MIB // 16
 """In so many bytes a document shows what it is: before the messages stand some short fields."""
+
+_BLOCK_BYTES: Final = MIB
 
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}]', re.DOTALL)
 """A string, a brace, or the quote of a string whose end is not there yet."""
@@ -72,6 +75,20 @@ def may_be_document(head: bytes) -> bool:
     begin = head.lstrip()
     is_short = len(head) < HEAD_BYTES
     return is_short and (not begin or begin == b"[" or _ON_ITS_OWN.match(head) is not None)
+
+
+def first_objects(file: Content, begin: int, size: int) -> tuple[bytes, Objects]:
+    """Return what of a document follows a place between two objects, and the objects in it.
+
+    It is a block, or as much as its first object takes, if a line of that length could be held.
+    """
+    length = _BLOCK_BYTES
+    while True:
+        content = file.read(min(length, size - begin), begin)
+        objects = objects_in(content)
+        if objects.values or begin + len(content) >= size or length > HELD_LINE_BYTES:
+            return content, objects
+        length *= 2
 
 
 def objects_in(content: bytes) -> Objects:

@@ -261,7 +261,7 @@ class Follower:
         finally:
             content.close()
         self._remembered.drop(tail.acknowledged.identity)
-        if is_copy:
+        if is_copy or tail.sent.are_known:
             tail.close()
             tail.read = tail.read._replace(device=device, inode=inode)
             tail.acknowledged = tail.acknowledged._replace(device=device, inode=inode)
@@ -329,9 +329,8 @@ class Follower:
         if self._opened > _MOST_OPEN:
             tail.close()
         tail.reported_error = None
-        if not holds:
-            self._report(f"{tail.source.name}: rewritten: it is read from its beginning")
-            tail.begin_again()
+        if not holds and (news := tail.begin_again()) is not None:
+            self._report(news)
 
     def _read_all(self, now_s: float) -> Iterator[LineBatch]:
         opened = 0

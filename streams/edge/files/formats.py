@@ -67,11 +67,11 @@ def refusal_of(path: str) -> UnsupportedFormatError | UnknownFormatError | None:
         return UnsupportedFormatError(other)
     if name_of(path).session is not None:
         return None
-    if document is None and _shape_of(values) is None and b"\n" in head:
+    if document is None and shape_of(values) is None and b"\n" in head:
         return None
     whole = _head_of(path, MIB) if len(head) == HEAD_BYTES else head
     values = whole.split(b"\n") if document is None else objects_in(whole[document.begin :]).values
-    shape = _shape_of(values if len(whole) < MIB or document is not None else values[:-1])
+    shape = shape_of(values if len(whole) < MIB or document is not None else values[:-1])
     return None if shape is None else UnknownFormatError(shape)
 
 
@@ -128,7 +128,7 @@ def _is_read(body: Body) -> bool:
     return "message" in body or body.get("type") not in runtimes.BORROWED_TYPES
 
 
-def _shape_of(values: Iterable[bytes]) -> str | None:
+def shape_of(values: Iterable[bytes]) -> str | None:
     """Return what the first JSON object looks like; None where one is read, or there are none.
 
     Lines that are no JSON at all are reported one by one when they are read.

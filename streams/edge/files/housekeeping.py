@@ -8,15 +8,18 @@ is known by one path: that of the plain file in the folder of its day.
 
 import os
 import re
+from contextlib import suppress
+from glob import escape, glob
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.runtimes import ADAPTERS
+from contextgauge.normalise.runtimes import ADAPTERS, JOINED
 
 SUFFIX: Final = ".jsonl"
 COMPRESSED: Final = ".zst"
 SUFFIXES: Final = (SUFFIX, SUFFIX + COMPRESSED)
-DATABASE: Final = ".db"
+DATABASES: Final = (".db", ".sqlite", ".vscdb")
 """Of an SQLite database, to which its runtime writes by way of another file next to it."""
 
 DOCUMENT: Final = ".json"
@@ -28,6 +31,10 @@ _ARCHIVES: Final = tuple(
     if each.folders is not None and each.folders.archive is not None
 )
 """The runtimes that move transcripts to an archive, and the names of what they move."""
+
+
+_JOINED: Final = tuple((joined.suffix, joined.others) for _, joined in JOINED if joined.others)
+_JOINED_SUFFIXES: Final = tuple(suffix for suffix, _ in _JOINED)
 
 
 def plain_path(path: str) -> str:
@@ -71,16 +78,36 @@ def archive_of(folder: str) -> str | None:
     return None
 
 
+def parts_of(path: str) -> list[list[str]]:
+    """Return the files that belong to a session's document, for each pattern; none of any other."""
+    folder, name = os.path.split(path)
+    for suffix, patterns in _JOINED if name.endswith(_JOINED_SUFFIXES) else ():
+        if name.endswith(suffix):
+            stem = escape(name.removesuffix(suffix))
+            found = (glob(each.replace("{}", stem), root_dir=folder) for each in patterns)  # noqa: PTH207 -- done for thousands
+            return [
+                [os.path.join(folder, each) for each in sorted(part, key=_by_number)]  # noqa: PTH118 -- as above
+                for part in found
+            ]
+    return []
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    """Return by what files are ordered that have a number, with zeros before it or not."""
+    return len(name), name
+
+
 def metadata_of(place: str) -> os.stat_result:
-    """Return a file's metadata; of a database with what waits to be merged. Raises OSError."""
+    """Return a file's metadata, with that of the files which belong to it. Raises OSError."""
     status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
-    if not place.endswith(DATABASE):
+    others = [f"{place}-wal"] if place.endswith(DATABASES) else chain(*parts_of(place))
+    all_of_it = [status]
+    for path in others:
+        with suppress(OSError):
+            all_of_it.append(os.stat(path))  # noqa: PTH116 -- as above
+    if len(all_of_it) == 1:
         return status
-    try:
-        log = os.stat(f"{place}-wal")  # noqa: PTH116 -- as above
-    except OSError:
-        return status
-    newest = max(status, log, key=lambda each: each.st_mtime_ns)
-    size = status.st_size + log.st_size
+    newest = max(all_of_it, key=lambda each: each.st_mtime_ns)
+    size = sum(each.st_size for each in all_of_it)
     times = {"st_mtime_ns": newest.st_mtime_ns, "st_mtime": newest.st_mtime}
     return os.stat_result((*status[:6], size, *status[7:10]), times)

@@ -1,6 +1,7 @@
 """Splits what a file holds into lines, and looks at them to find out what the file is."""
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 
 from contextgauge.containers import SIGN_BYTES, SIGNS, Line
 from schemas.topics import MIB
@@ -16,6 +17,30 @@ def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -
     if value.endswith(b"\r"):
         return Line(name, number, value[:-1], size - 1, hint)
     return Line(name, number, value, size, hint)
+
+
+class SentLines:
+    """Lines of a document that were sent, as hashes: of one that is written again, what is new."""
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    @property
+    def are_known(self) -> bool:
+        """Whether there are any."""
+        return bool(self._known)
+
+    def without(self, lines: Sequence[Line]) -> list[Line]:
+        """Return the lines that were not sent."""
+        return [each for each in lines if _digest(each) not in self._known]
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Take note of lines that were sent."""
+        self._known.update(map(_digest, lines))
+
+
+def _digest(line: Line) -> bytes:
+    return hashlib.blake2b(line.value, digest_size=8).digest()
 
 
 def split_values(

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.normalise.runtimes import ADAPTERS
-from streams.edge.files.housekeeping import DATABASE, DOCUMENT, SUFFIX, known_path
+from streams.edge.files.housekeeping import DATABASES, DOCUMENT, SUFFIX, known_path
 
 SUBAGENTS: Final = "subagents"
 """The folder of a session's subagents."""
@@ -93,7 +93,7 @@ def name_of(path: str) -> TranscriptName:
 def is_runtimes_own(path: str) -> bool:
     """Return whether a path is one of a runtime's JSON documents of messages, or its database."""
     shown = path.replace(os.sep, "/")
-    return path.endswith((DOCUMENT, DATABASE)) and any(each.match(shown) for each in _FILES)
+    return path.endswith((DOCUMENT, *DATABASES)) and any(each.match(shown) for each in _FILES)
 
 
 def is_no_transcript(path: str) -> bool:

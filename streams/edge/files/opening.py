@@ -13,7 +13,8 @@ from streams.edge.files.content import (
     split_lines,
 )
 from streams.edge.files.database import SQLITE_MAGIC, open_database
-from streams.edge.files.housekeeping import COMPRESSED, DATABASE
+from streams.edge.files.housekeeping import COMPRESSED, DATABASES
+from streams.edge.files.joined import open_joined
 
 _EXPECTED_RATIO = 16
 """What transcripts are compressed to: a tenth as a rule. Until one is read, its size is a guess."""
@@ -22,11 +23,13 @@ _DATABASE_RATIO = 50
 """What of a database's bytes is read: most of them are results of tools. Also a guess."""
 
 
-def open_content(path: str) -> Content:
-    """Open a file for reading. Raises OSError."""
-    if path.endswith(DATABASE):
+def open_content(path: str, begin: int = 0, mark: str = "") -> Content:
+    """Open a file for reading, a database at a place behind the rows of a mark. Raises OSError."""
+    if path.endswith(DATABASES):
         # Not by a descriptor: closing it would end the locks that SQLite has on it in this process.
-        return open_database(path)
+        return open_database(path, begin, mark)
+    if (joined := open_joined(path)) is not None:
+        return joined
     descriptor = os.open(path, os.O_RDONLY)
     try:
         named = path.endswith(COMPRESSED)
@@ -36,13 +39,13 @@ def open_content(path: str) -> Content:
         raise
     if head == SQLITE_MAGIC:
         os.close(descriptor)
-        return open_database(path)
+        return open_database(path, begin, mark)
     return (CompressedContent if head.startswith(ZSTD_MAGIC) else Content)(descriptor)
 
 
 def expected_bytes(path: str, stored_bytes: int) -> int:
     """Return how much a file holds, as far as that is known without reading it."""
-    if path.endswith(DATABASE):
+    if path.endswith(DATABASES):
         return stored_bytes // _DATABASE_RATIO
     return stored_bytes * _EXPECTED_RATIO if path.endswith(COMPRESSED) else stored_bytes
 

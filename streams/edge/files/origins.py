@@ -1,16 +1,14 @@
-"""Which lines of a rollout stand in its origin's rollout too, where that is on this machine (R30).
+"""Which lines of a file stand in its origin's file too, where that is on this machine (R30).
 
-A line's sizes and compactions are compared: what they report of the whole thread is a response's
-own. Without the origin's rollout the derivation decides by what the lines themselves show.
+A line's sizes and compactions are compared, by what `CopiedLines` declares of a runtime. Without
+the origin's file the derivation decides by what the lines themselves show.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from contextgauge.normalise.fields import uuid7_ms
 from contextgauge.normalise.runtimes import ADAPTERS
 from schemas.messages import DeadLetter
 from streams import codec
@@ -21,7 +19,7 @@ _COPIED: Final = tuple(each.copied for each in ADAPTERS if each.copied is not No
 
 
 class CopiedHistory:
-    """Tells of a rollout's lines, in order, whether they are copies; see the module."""
+    """Tells of a file's lines, in order, whether they are copies; see the module."""
 
     def __init__(self, keys: frozenset[bytes]) -> None:
         self._keys = keys
@@ -38,7 +36,7 @@ class CopiedHistory:
 
 
 def copied_history(path: str, origin: str) -> CopiedHistory | None:
-    """Return what is known of a rollout's origin; None where it is not on this machine."""
+    """Return what is known of a file's origin; None where it is not on this machine."""
     for candidate in _candidates(Path(path), origin):
         try:
             status = candidate.stat()
@@ -50,7 +48,7 @@ def copied_history(path: str, origin: str) -> CopiedHistory | None:
 
 @lru_cache(maxsize=8)
 def _keys_of(path: str, _size: int, _modified_ns: int) -> frozenset[bytes]:
-    """Return what is compared of an origin: read once, however many rollouts began with it."""
+    """Return what is compared of an origin: read once, however many files began with it."""
     return frozenset(key for key in map(_key, lines_in(path)) if key is not None)
 
 
@@ -63,16 +61,12 @@ def _key(value: bytes) -> bytes | None:
 
 
 def _candidates(path: Path, origin: str) -> Iterator[Path]:
-    """Yield the files that may be a thread's rollout: near another one, or where its day has it."""
+    """Yield the files that may be a thread's: near another one, or where its id says."""
     known = Path(known_path(str(path)))
     archive = archive_of(str(known.parent))
     folders = [path.parent, *([] if archive is None else [Path(archive)])]
-    made_ms = uuid7_ms(origin)
-    if made_ms is not None:
-        day = datetime.fromtimestamp(made_ms / 1_000, UTC)
-        days = [day + timedelta(days=shift) for shift in (0, -1, 1)]  # names are in local time
-        sessions = known.parent.parent.parent.parent
-        folders += [sessions / f"{each:%Y}" / f"{each:%m}" / f"{each:%d}" for each in days]
+    for below in (Path(each) for copied in _COPIED for each in copied.folders(origin)):
+        folders += [Path(known.anchor, *known.parts[: -len(below.parts) - 1], below)]
     for folder in folders:
         try:
             files = sorted(folder.iterdir())

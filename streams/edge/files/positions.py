@@ -35,7 +35,8 @@ class Position(NamedTuple):
     the list of a document: its next objects will be there. `hint` is the session of lines that name
     none (R1), `thread_id` and `origin` are those of the container.
     `modified_ns` is the time of a file that was read to its end, `stored_bytes` its size where it
-    is compressed.
+    is compressed. `rows` says which rows of a database are before it, which may be deleted: a place
+    in it is how much was sent.
     """
 
     path: str
@@ -53,6 +54,7 @@ class Position(NamedTuple):
     origin: str | None = None
     stored_bytes: int = 0
     closing: int = 0
+    rows: str = ""
 
     @property
     def end(self) -> int:
@@ -73,7 +75,7 @@ class Position(NamedTuple):
 def from_entry(entry: Mapping[str, Any]) -> Position:
     """Read a checkpoint's entry. Raises ValueError where it is none."""
     for name, kind in Position.__annotations__.items():
-        value = entry.get(name)
+        value = entry.get(name, "" if name == "rows" else None)
         if kind is int:
             # A file's time may be before 1970.
             fits = type(value) is int and (value >= 0 or name == "modified_ns")

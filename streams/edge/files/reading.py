@@ -42,9 +42,11 @@ from streams.edge.files.content import HELD_LINE_BYTES, DamagedError
 from streams.edge.files.documents import document_of, may_be_document
 from streams.edge.files.formats import (
     FIRST_LINES,
+    UnknownFormatError,
     UnsupportedFormatError,
     label_of,
     refusal_of,
+    shape_of,
 )
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIX
 from streams.edge.files.lines import line_of, split_values
@@ -225,10 +227,19 @@ def _read_pipe(source: InputSource, descriptor: int, fallback: str | None) -> It
         if container is None and len(held) >= LOOK_AHEAD_LINES:
             container = scout.container(source.session, fallback, source.thread_id)
         if container is not None:
+            _refuse_unknown_lines(scout, held)
             yield _hinted(container, held)
             held = []
     if held:
+        _refuse_unknown_lines(scout, held)
         yield _hinted(scout.container(source.session, fallback, source.thread_id), held)
+
+
+def _refuse_unknown_lines(scout: Scout, lines: Block) -> None:
+    """Raise UnknownFormatError for a pipe's first lines, if none is of a form that is read."""
+    shape = None if scout.is_known else shape_of(line.value for line in lines)
+    if shape is not None:
+        raise UnknownFormatError(shape)
 
 
 def _looked_at(scout: Scout, value: bytes, *, is_first: bool) -> bool:

@@ -1,5 +1,6 @@
 """Where the runtimes of a machine keep transcripts, by the folders that their adapters name."""
 
+import re
 from collections.abc import Mapping
 from os import path
 from typing import TYPE_CHECKING, Final
@@ -10,8 +11,8 @@ from contextgauge.normalise.runtimes import ADAPTERS
 if TYPE_CHECKING:
     from pathlib import Path
 
-_CONFIG: Final = "$XDG_CONFIG_HOME"
-_DEFAULT_CONFIG: Final = "~/.config"
+_VARIABLE: Final = re.compile(r"\$(\w+)")
+_DEFAULTS: Final = {"XDG_CONFIG_HOME": "~/.config", "XDG_DATA_HOME": "~/.local/share"}
 
 _BY_LABEL: Final = sorted(ADAPTERS, key=lambda each: each.label)
 
@@ -22,9 +23,9 @@ def homes(folders: Folders, environment: Mapping[str, str]) -> list[str]:
     # A comma may be in a folder's name, too.
     listed = [named] if path.isdir(_expanded(named, environment)) else named.split(",")
     listed = [text.strip() for text in listed if text.strip()]
-    config = environment.get("XDG_CONFIG_HOME") or _DEFAULT_CONFIG
-    defaults = [home.replace(_CONFIG, config) for home in folders.homes]
-    return [path.abspath(_expanded(home, environment)) for home in listed or defaults]
+    defaults = [_filled(home, environment) for home in folders.homes]
+    homes = listed or [home for home in defaults if home is not None]
+    return [path.abspath(_expanded(home, environment)) for home in homes]
 
 
 def transcript_folders(environment: Mapping[str, str]) -> list["Path"]:
@@ -47,6 +48,15 @@ def folders_of(adapter: Adapter, environment: Mapping[str, str]) -> list["Path"]
         return []
     names = [each for each in (folders.transcripts, folders.archive) if each is not None]
     return [Path(home, name) for home in homes(folders, environment) for name in names]
+
+
+def _filled(home: str, environment: Mapping[str, str]) -> str | None:
+    """Return a home with its variable's value; None where that is not set and has no default."""
+    match = _VARIABLE.match(home)
+    if match is None:
+        return home
+    value = environment.get(match[1]) or _DEFAULTS.get(match[1])
+    return None if value is None else value + home[match.end() :]
 
 
 def _expanded(text: str, environment: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from contextgauge.normalise.user_words import words_of
 from streams.edge.files.content import Content
 from streams.edge.files.database import titles_in
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
-from streams.edge.files.housekeeping import DATABASE, plain_path
+from streams.edge.files.housekeeping import DATABASES, plain_path
 from streams.edge.files.names import is_runtimes_own, name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
@@ -113,7 +113,7 @@ class SessionFiles:
             for parent, folders, names in os.walk(folder):
                 for name in names:
                     place = os.path.join(parent, name)  # noqa: PTH118 -- done for thousands
-                    if name.endswith(DATABASE) and is_runtimes_own(place):
+                    if name.endswith(DATABASES) and is_runtimes_own(place):
                         self._databases[place] = None
                         folders.clear()
                     shown = name_of(place)
@@ -125,7 +125,7 @@ class SessionFiles:
             for session, paths in found.items()
         }
         for path in self._files:
-            if path.name.endswith(DATABASE):
+            if path.name.endswith(DATABASES):
                 self._databases[str(path)] = None
             self._paths.setdefault(_session_of(path), [path])
 

@@ -71,6 +71,11 @@ class SessionReading:
         return bool(self._transcripts.look())
 
     @property
+    def main(self) -> str:
+        """The path of the session's transcript."""
+        return self._main
+
+    @property
     def is_whole(self) -> bool:
         """Whether all files have been read to their ends."""
         return all(map(self._is_read, self._files))

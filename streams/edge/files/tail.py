@@ -5,7 +5,7 @@ goes on, and only what was acknowledged is ever remembered.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from contextgauge.containers import NAMES, SIGNS, Container, Line, Scout
@@ -19,11 +19,11 @@ from streams.edge.files.documents import (
     HEAD_BYTES,
     Document,
     document_of,
-    objects_in,
+    first_objects,
     torn,
 )
 from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
-from streams.edge.files.lines import is_signed, line_of, values_of
+from streams.edge.files.lines import SentLines, is_signed, line_of, values_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.origins import CopiedHistory, copied_history
 from streams.edge.files.positions import Position, print_at
@@ -74,6 +74,8 @@ class FileTail:
         self._copied: CopiedHistory | None = None
         self._document: Document | None = None
         """Where the file is a JSON document: its objects are its lines."""
+        self.sent = SentLines()
+        """Of a document: it is written again as a whole."""
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -90,7 +92,7 @@ class FileTail:
     def open(self, path: str) -> Content:
         """Open the file, if it is not open. Raises OSError, also where another has the name."""
         if self._file is None:
-            file = open_content(path)
+            file = open_content(path, self.read.end, self.read.rows)
             if file.identity != self.read.identity:
                 file.close()
                 raise OSError(errno.ESTALE, "another file has the name now")
@@ -145,21 +147,33 @@ class FileTail:
         self.live_from = self.size
         self._go_to(self.acknowledged)
 
-    def begin_again(self) -> None:
-        """Read from the beginning: what is there is not what was there."""
+    def begin_again(self) -> str | None:
+        """Read from the beginning: what is there is not what was there. Return why, if it is news.
+
+        A document's runtime writes it again as a whole: what was sent of it is not sent again.
+        """
         begin = Position(self.read.path, self.read.device, self.read.inode)
         self.acknowledged = begin
         self.live_from = self.size
         self._go_to(begin)
+        name = self.source.name
+        return None if self.sent.are_known else f"{name}: rewritten: it is read from its beginning"
 
     def _go_to(self, position: Position) -> None:
         self.read = position
+        if self._file is not None and self._file.has_rows:
+            self.close()
         self._is_decided, self._scout = False, None
         self._searched = 0
         self.waits = False
 
     def holds_what_was_read(self, file: Content) -> bool:
-        """Return whether a file's bytes before the position are those that were read."""
+        """Return whether a file's bytes before the position are those that were read.
+
+        Of a database rows may be gone: those that were read are not read again.
+        """
+        if file.has_rows:
+            return True
         end = self.read.end - self.read.closing
         return end == 0 or (file.size() >= end and self._print_at(file, end) == self.read.print)
 
@@ -201,8 +215,9 @@ class FileTail:
         if file.damage is not None:
             raise file.damage
 
-    def _acknowledge(self, after: Position) -> None:
+    def _acknowledge(self, after: Position, sent: Sequence[Line]) -> None:
         self.acknowledged = after
+        self.sent.take(sent)
 
     def _end_unfinished(self, file: Content) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
@@ -251,14 +266,8 @@ class FileTail:
         if document is not None and begin < document.begin:
             values = [] if document.header is None else [document.header]
             return self._taken(file, values, document.begin, is_live=is_live)
-        length = _BLOCK_BYTES
-        while True:
-            content = file.read(min(length, self.size - begin), begin)
-            values, end, is_open = objects_in(content)
-            is_all = begin + len(content) >= self.size
-            if values or is_all or length > HELD_LINE_BYTES:
-                break
-            length *= 2
+        content, (values, end, is_open) = first_objects(file, begin, self.size)
+        is_all = begin + len(content) >= self.size
         if not values and is_open:
             if is_all and not final:
                 return None
@@ -304,10 +313,14 @@ class FileTail:
         for number, value in enumerate(values, at.number + 1):
             parts = whole_objects(value) if length == 0 else [value]
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
+        sent: Sequence[Line] = ()
+        if file.is_made_again or self._document is not None:
+            sent, lines = lines, self.sent.without(lines)
         after = at._replace(
             unfinished=unfinished,
             closing=closing,
-            print=self._print_at(file, end),
+            print="" if file.has_rows else self._print_at(file, end),
+            rows=file.mark_at(end),
             kind="open" if self._scout is not None else self._container.kind,
             hint=self._container.hint,
             thread_id=self._container.thread_id,
@@ -315,7 +328,7 @@ class FileTail:
         )
         if not unfinished:
             after = after._replace(offset=end, number=at.number + len(values))
-        return LineBatch(lines, is_live, partial(self._acknowledge, after)), after
+        return LineBatch(lines, is_live, partial(self._acknowledge, after, sent)), after
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
         hint = self._container.hint

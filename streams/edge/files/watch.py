@@ -21,7 +21,7 @@ from contextgauge.errors import ConfigError
 from streams.edge.files.formats import is_document
 from streams.edge.files.housekeeping import (
     COMPRESSED,
-    DATABASE,
+    DATABASES,
     DOCUMENT,
     SUFFIX,
     SUFFIXES,
@@ -211,7 +211,7 @@ class TranscriptFinder:
                 elif _may_be_file(entry) and _may_be_transcript(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
-        if any(each.endswith(DATABASE) for each in known.files):
+        if any(each.endswith(DATABASES) for each in known.files):
             known.folders = []  # its sessions are in the database: the rest is of the runtime
         if subagents in known.folders:
             known.files = [each for each in known.files if name_of(each).has_folder]
@@ -224,7 +224,7 @@ def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
         return False
     if entry.name.endswith(SUFFIXES) or is_runtimes_own(entry.path):
         return True
-    if entry.name.endswith(DATABASE):
+    if entry.name.endswith(DATABASES):
         return False
     try:
         status = entry.stat()
@@ -240,7 +240,7 @@ def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.endswith((*SUFFIXES, DOCUMENT, DATABASE)):
+    if not entry.name.endswith((*SUFFIXES, DOCUMENT, *DATABASES)):
         return False
     try:
         return entry.is_file()

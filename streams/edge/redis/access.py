@@ -19,11 +19,11 @@ from redis.backoff import NoBackoff
 from redis.connection import HiredisRespSerializer
 from redis.credentials import CredentialProvider
 
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, RetryError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls import refused_by, speaks_tls
 from contextgauge.tls_files import TlsFiles, context_of
-from streams.edge.redis.errors import OTHER_SERVER, OtherServerReply
+from streams.edge.redis.errors import OTHER_SERVER, OtherServerReply, replied
 
 _PORT = 6379
 """Redis's own, where the URL names none."""
@@ -87,7 +87,17 @@ class RedisAccess:
         pool.connection_class = made
         return Redis.from_pool(pool)
 
-    async def wrong(self, url: str) -> str | None:
+    async def connect(self, redis: Redis, url: str) -> None:
+        """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
+        try:
+            await replied("connecting", redis.ping())
+        except RetryError as error:
+            wrong = await self._wrong(url)
+            if wrong is not None:
+                raise ConfigError(f"connecting to Redis: {wrong}") from error
+            raise
+
+    async def _wrong(self, url: str) -> str | None:
         """Return which setting prevents connecting; None where Redis is just away."""
         parts = urlsplit(url)
         if parts.scheme == "unix":

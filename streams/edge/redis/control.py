@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import RetryError
 from contextgauge.partitioner import key_bytes
 from schemas.commands import ControlView
 from streams.codec.control_views import read_view, write_view
@@ -43,13 +43,7 @@ class RedisControlStore:
 
     async def start(self) -> None:
         """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
-        try:
-            await replied("connecting", self._redis.ping())
-        except RetryError as error:
-            wrong = await self._access.wrong(self._url)
-            if wrong is not None:
-                raise ConfigError(f"connecting to Redis: {wrong}") from error
-            raise
+        await self._access.connect(self._redis, self._url)
 
     async def stop(self) -> None:
         """Close the connection."""

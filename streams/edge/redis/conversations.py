@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from contextgauge.compaction.reading.session_conversation import SessionConversation
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import ConfigError
 from contextgauge.partitioner import key_bytes, partition_of_key
 from streams.codec.conversations import FORMAT_VERSION, KeptPosition, conversation_of
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
@@ -39,13 +39,7 @@ class RedisConversations:
         self._partitions: int | None = None
 
     async def start(self) -> None:
-        try:
-            await replied("connecting", self._redis.ping())
-        except RetryError as error:
-            wrong = await self._access.wrong(self._url)
-            if wrong is not None:
-                raise ConfigError(f"connecting to Redis: {wrong}") from error
-            raise
+        await self._access.connect(self._redis, self._url)
 
     async def stop(self) -> None:
         await self._redis.aclose()

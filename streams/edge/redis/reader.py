@@ -6,7 +6,7 @@ Nothing is cached in this process, so any number of readers may work on one Redi
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
-from contextgauge.errors import ConfigError, FormerViewsError, RetryError, VersionError
+from contextgauge.errors import FormerViewsError, VersionError
 from schemas.views import FORMAT_VERSION, LIVE_ENTRIES, EntryStream
 from streams.edge.redis.access import NO_ACCESS, RedisAccess
 from streams.edge.redis.errors import TIMEOUT_S, replied
@@ -44,13 +44,7 @@ class RedisViewReader:
 
     async def start(self) -> None:
         """Connect. Raises RetryError while Redis is away, ConfigError where it refuses us."""
-        try:
-            await self._ask("connecting", self._redis.ping())
-        except RetryError as error:
-            wrong = await self._access.wrong(self._url)
-            if wrong is not None:
-                raise ConfigError(f"connecting to Redis: {wrong}") from error
-            raise
+        await self._access.connect(self._redis, self._url)
 
     async def stop(self) -> None:
         await self._redis.aclose()

@@ -102,14 +102,14 @@ class SqliteViews:
         count: int = self._rows("SELECT count(*) FROM sessions WHERE recent IS NOT NULL")[0][0]
         return count
 
-    def files(self, sessions: Sequence[bytes]) -> list[tuple[bytes, Path]]:
-        """Return sessions and files that have lines of them, and of no other session."""
+    def files(self, sessions: Sequence[bytes]) -> list[tuple[bytes, Path, bool]]:
+        """Return sessions and files that have lines of them, and whether of no other session."""
         ask = (
-            "SELECT session, path FROM members AS one WHERE NOT EXISTS (SELECT 1 FROM members "
-            "WHERE path = one.path AND session != one.session) AND session"
+            "SELECT session, path, NOT EXISTS (SELECT 1 FROM members WHERE path = one.path "
+            "AND session != one.session) FROM members AS one WHERE session"
         )
         rows = self._among(ask, sessions)
-        return [(session, Path(os.fsdecode(path))) for session, path in rows]
+        return [(session, Path(os.fsdecode(path)), alone == 1) for session, path, alone in rows]
 
     async def agent_sessions(
         self, generation: int, partition: int, agent: bytes, limit: int

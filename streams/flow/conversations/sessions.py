@@ -20,7 +20,7 @@ from contextgauge.normalise.claude_code.conversation import OWN_FIELD
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from contextgauge.units import DAY_MS
-from schemas.messages import AGENT_ID_HEADER, DeadLetter
+from schemas.messages import AGENT_ID_HEADER, THREAD_ID_HEADER, DeadLetter
 from streams.codec.conversations import (
     SessionEntry,
     fold_of,
@@ -95,8 +95,8 @@ class SessionKeeper:
         if not _is_of(body, session):
             return
         line = reduced(body)
-        if line is None:
-            return
+        if line is None or any(header == THREAD_ID_HEADER for header, _ in record.headers):
+            return  # a subagent's is no part of the session's own conversation
         agent, project = _agent_of(record), folder_of(line)
         if entry is None or entry.is_gone:
             known_agent, known_project = self._agents.get(session, (None, None))

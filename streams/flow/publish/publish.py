@@ -17,6 +17,7 @@ from contextgauge.partitioner import partition_of
 from schemas.messages import DeadLetter
 from schemas.topics import MESSAGE_LIMIT_BYTES
 from streams import codec
+from streams.flow.replay.unread_lines import UnreadLines
 from streams.ports import Clock, NewRecord, Producer
 
 _UNPACED_LINES = 1_000
@@ -58,6 +59,7 @@ class PublishCounts:
     sessions: set[str] = field(default_factory=set)
     check: DerivableCheck = field(default_factory=lambda: DerivableCheck(limit=None))
     """Whether any line can give a figure; not over while none can."""
+    unread: UnreadLines = field(default_factory=UnreadLines)
 
 
 class LinePublisher:
@@ -88,6 +90,7 @@ class LinePublisher:
             return
         if not done.check.is_over:
             done.check.look(line.value)
+        done.unread.look((line,))
         if line.size > config.limit_bytes:
             # Shortening takes seconds, in which batches must go on being sent.
             prepared = await asyncio.to_thread(_prepared, line, config)

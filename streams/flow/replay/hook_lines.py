@@ -34,6 +34,12 @@ class HookLines:
             earlier = (each.value for each in self._hooked(path) if each.time_ms <= read_ms)
             self._given[path].update(earlier)
 
+    def given_ms(self, path: str) -> int | None:
+        """Return the time of the latest message that was given; None where none was."""
+        given = self._given.get(path, set())
+        times = (each.time_ms for each in self._hooked(path) if each.value in given)
+        return max(times, default=None)
+
     def between(self, path: str, lines: Sequence[Line]) -> Sequence[Line]:
         """Return lines with the messages that were written before them."""
         self._read.add(path)

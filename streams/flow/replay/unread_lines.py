@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from contextgauge.containers import Line
-from contextgauge.normalise import session_of
+from contextgauge.normalise import normalise, session_of
+from contextgauge.normalise.signals import InputMessage, SessionFacts
 from contextgauge.normalise.unread_lines import (
     UnreadKind,
     UnreadLine,
@@ -39,6 +40,25 @@ class UnreadLines:
             if isinstance(record.data, SessionInfo):
                 info = record.data
                 self._runtimes[info.session_id] = info.runtime, info.runtime_version
+
+    def note(self, lines: Iterable[Line]) -> None:
+        """Take into account which runtime lines say that their session is of."""
+        for line in lines:
+            body = codec.decode(line.value)
+            if isinstance(body, DeadLetter):
+                continue
+            normal = normalise(body, InputMessage(line.value, line.session_hint))
+            if normal is None:
+                continue
+            for signal in normal.signals:
+                if isinstance(signal, SessionFacts) and signal.runtime is not None:
+                    session = normal.session_id or ""
+                    if not signal.only_new or session not in self._runtimes:
+                        self._runtimes[session] = signal.runtime, signal.runtime_version
+
+    def files(self) -> set[str]:
+        """Return the files that have such lines."""
+        return {file for file, _, _ in self._lines}
 
     def counts(self) -> dict[UnreadKind, int]:
         """Return how many lines of which kind there are; from any thread."""

@@ -152,18 +152,19 @@ _RESPONSES: Final[Mapping[Kind, Callable[[], Any]]] = {
     "traces": ExportTraceServiceResponse,
     "metrics": ExportMetricsServiceResponse,
 }
-_REJECTED: Final[Mapping[Kind, str]] = {
+REJECTED: Final[Mapping[Kind, str]] = {
     "logs": "rejected_log_records",
     "traces": "rejected_spans",
     "metrics": "rejected_data_points",
 }
+"""The counts in partial successes."""
 
 
 def response_of(kind: Kind, form: Form, rejected: int, message: str) -> bytes:
     """Return the body of an answer: a partial success where something was rejected."""
     response = _RESPONSES[kind]()
     if rejected:
-        setattr(response.partial_success, _REJECTED[kind], rejected)
+        setattr(response.partial_success, REJECTED[kind], rejected)
         response.partial_success.error_message = message
     return _written(response, form)
 

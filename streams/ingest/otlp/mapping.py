@@ -3,12 +3,16 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from contextgauge.record_words import Runtime
 from streams import codec
 from streams.ingest.otlp.model_calls import AGENT, model_call
 from streams.ingest.otlp.runtime_events import EVENTS, Body, ExportingRuntime
 from streams.ingest.otlp.telemetry_item import TelemetryItem, word
+
+_MARK: Final[Body] = {"contextgauge": {"telemetry": True}}
+"""So that what a session's own messages report as well counts once (R34)."""
 
 
 @dataclass(slots=True)
@@ -59,8 +63,9 @@ def _read(item: TelemetryItem) -> tuple[ExportingRuntime, Body | None]:
 
 def _facts(session: str, runtime: Runtime, version: str | None) -> Body:
     identity = "\0".join(("otlp", session, runtime, version or ""))
-    facts = {
+    facts: Body = {
         "type": "system",
+        **_MARK,
         "subtype": "init",
         "session_id": session,
         "uuid": hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest(),
@@ -70,7 +75,7 @@ def _facts(session: str, runtime: Runtime, version: str | None) -> Body:
 
 
 def _addressed(body: Body, session: str, item: TelemetryItem) -> Body:
-    message = {**body, "session_id": session, "uuid": item.digest()}
+    message = {**body, **_MARK, "session_id": session, "uuid": item.digest()}
     moment = word(item.attributes, "event.timestamp")
     if moment is None and item.time_ms is not None:
         moment = codec.rfc3339(item.time_ms)

@@ -4,9 +4,8 @@ It reads views. Where it may, it sends requests to the control plane, and writes
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import cache
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
@@ -18,16 +17,15 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from contextgauge import __version__
 from contextgauge.errors import FormerViewsError, RetryError, StopError, WrongServerError
-from streams import codec
 from streams.serve.api import answers, control, doc_pages, routes
+from streams.serve.api.doc_pages import document_routes
 from streams.serve.api.guard import STREAM, Guard, is_private
 from streams.serve.api.page import page_routes
 from streams.serve.api.probes import probe_routes
 from streams.serve.api.problems import Problem, away
 from streams.serve.api.reading import Reading
-from streams.serve.api.routing import ApiRoute, PlainRoute, Router
+from streams.serve.api.routing import ApiRoute, Router
 from streams.serve.api.serving import Serving
 from streams.serve.feed.feed import Feed
 from streams.serve.feed.stream import add_stream
@@ -42,8 +40,6 @@ _LOOK_S: Final = 1.0
 
 _SEE_LOG: Final = "see the server's log"
 """No details of an error: the readiness check needs no token."""
-
-_DOCS_HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
 
 
 def create_app(serving: Serving) -> Starlette:
@@ -66,7 +62,12 @@ def create_app(serving: Serving) -> Starlette:
     routes.add_routes(router, reading, serving)
     add_stream(router, feed, serving)
     app = Starlette(
-        routes=[*router.routes, *_service_routes(serving, router.routes), *page_routes()],
+        routes=[
+            *router.routes,
+            *probe_routes(serving),
+            *document_routes(lambda: api_document(app)),
+            *page_routes(),
+        ],
         middleware=_middleware(serving, feed),
         exception_handlers=_error_handlers(serving),
         lifespan=lifespan,
@@ -94,26 +95,11 @@ def _middleware(serving: Serving, feed: Feed) -> list[Middleware]:
     return [of_browsers, *inner]
 
 
-def _service_routes(serving: Serving, described: Sequence[ApiRoute]) -> list[PlainRoute]:
-    """Return the routes of probes, metrics and the description of the API."""
+def api_document(app: Starlette) -> dict[str, Any]:
+    """Return the OpenAPI document of the application."""
+    from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
 
-    @cache
-    def document() -> dict[str, Any]:
-        from streams.serve.api import openapi  # noqa: PLC0415 -- its shapes take 15 ms to import
-
-        return openapi.document(__version__, described)
-
-    async def document_as_json(_: Request) -> Response:
-        return Response(codec.dumps(document()), media_type=answers.MEDIA_TYPE)
-
-    async def document_as_page(_: Request) -> Response:
-        return HTMLResponse(doc_pages.of_api(document()), headers=_DOCS_HEADERS)
-
-    return [
-        *probe_routes(serving),
-        PlainRoute("/openapi.json", document_as_json),
-        PlainRoute("/docs", document_as_page),
-    ]
+    return openapi.served([route for route in app.routes if isinstance(route, ApiRoute)])
 
 
 _ErrorHandlers: TypeAlias = dict[Any, Callable[[Request, Any], Awaitable[Response]]]
@@ -132,7 +118,7 @@ def _error_handlers(serving: Serving) -> _ErrorHandlers:
         }
         if error.status_code == HTTPStatus.NOT_FOUND and _is_for_people(request):
             page = doc_pages.nothing_here(request.url.path)
-            headers = {**_DOCS_HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
+            headers = {**doc_pages.HEADERS, "Cache-Control": "no-store", "Vary": "Accept"}
             return HTMLResponse(page, error.status_code, headers)
         headers = dict(error.headers or {})
         if headers.get("Allow") == "GET" and request.url.path != STREAM:

@@ -38,7 +38,11 @@ Boundary: TypeAlias = Annotated[
     Field(ge=1, description="Number of a compaction: the context with which it left the model."),
 ]
 HistoryStart: TypeAlias = Annotated[
-    int, Field(ge=0, description="`next` of the previous answer, to continue after it.")
+    int,
+    Field(
+        ge=-_MOST,
+        description="`next` of the previous answer, to continue after it; -N: the last N messages.",
+    ),
 ]
 HistoryLimit: TypeAlias = Annotated[
     int, Field(ge=1, le=_MOST, description="Messages in the answer, at most.")
@@ -108,13 +112,14 @@ def add_conversations(router: Router, reading: Reading, serving: Serving) -> Non
         everything = conversation.history.everything
         # Places count what was dropped: a page continues after it although more was dropped since.
         dropped = _dropped(conversation)
-        first = max(after - dropped, 0)
+        first = max(after - dropped if after >= 0 else len(everything) + after, 0)
         page = everything[first : first + limit]
         active = {each.id for each in conversation.history.active}
         end = first + limit
         following = end + dropped if end < len(everything) else None
         messages: list[Json] = [_entry(each, is_active=each.id in active) for each in page]
-        return _answer(conversation, {"messages": messages, "next": following})
+        place = first + dropped
+        return _answer(conversation, {"messages": messages, "first": place, "next": following})
 
     @router.add(
         "GET",

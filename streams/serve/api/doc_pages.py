@@ -2,7 +2,30 @@
 
 import html
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from streams import codec
+from streams.serve.api.routing import PlainRoute
+
+HEADERS: Final = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+
+
+def document_routes(document: Callable[[], dict[str, Any]]) -> list[PlainRoute]:
+    """Return the routes of an API's description, which is made when it is asked for."""
+    of_api_once = cache(document)
+
+    async def as_json(_: Request) -> Response:
+        return Response(codec.dumps(of_api_once()), media_type="application/json")
+
+    async def as_page(_: Request) -> Response:
+        return HTMLResponse(of_api(of_api_once()), headers=HEADERS)
+
+    return [PlainRoute("/openapi.json", as_json), PlainRoute("/docs", as_page)]
 
 
 def of_api(document: dict[str, Any]) -> str:

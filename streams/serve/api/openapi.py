@@ -3,28 +3,41 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core.core_schema import WithDefaultSchema
 
+from contextgauge import __version__
 from streams import codec
 from streams.serve.api import chat_shapes, control_shapes, shapes
 from streams.serve.api.routing import ApiRoute, problems_of
 
 EXAMPLES: Final = Path(__file__).with_name("examples.json")
-"""An answer of each route, by its operation: written by `tools/record_examples.py`."""
+"""An answer of each route of `serve`, by its operation: written by `tools/record_examples.py`."""
+
+
+class ApiFacts(NamedTuple):
+    """What a document says in addition to its routes.
+
+    `answers` has the shapes of successes by operations, `examples` an answer of each.
+    """
+
+    description: str
+    answers: Mapping[str, Any]
+    examples: Mapping[str, Any]
+
 
 _EVERYWHERE: Final = (401, 413, 414, 429, 500, 503)
 
 _BEARER: Final = {
     "type": "http",
     "scheme": "bearer",
-    "description": "Needed where the server was given readers.",
+    "description": "Needed where the server has a file of tokens.",
 }
 
-_DESCRIPTION: Final = (
+_OF_SERVE: Final = (
     "Sessions, their sizes and compactions, from the projection. Every answer has its "
     "generation and its age (`as_of`). Errors are problem documents (RFC 9457). Requests that "
     "change something are answered with 202 where the server allows them, else with 403."
@@ -64,21 +77,30 @@ _ANSWERS: Final[Mapping[str, Any]] = {
 server that is not asked for it does not import them."""
 
 
-def document(version: str, routes: Sequence[ApiRoute]) -> dict[str, Any]:
+def served(routes: Sequence[ApiRoute]) -> dict[str, Any]:
+    """Return the document of `serve`."""
+    return document(ApiFacts(_OF_SERVE, _ANSWERS, codec.loads(EXAMPLES.read_bytes())), routes)
+
+
+def document(facts: ApiFacts, routes: Sequence[ApiRoute]) -> dict[str, Any]:
     """Return the document of these routes."""
-    schemas, components = _schemas(routes)
-    examples = codec.loads(EXAMPLES.read_bytes())
+    schemas, components = _schemas(facts, routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         described = route.described
         parameters = components.pop(described.operation_id)
         operation = _operation(route, parameters, schemas.get(described.operation_id))
         for content in operation["responses"][str(described.status)]["content"].values():
-            content["example"] = examples.get(described.operation_id)
+            content["example"] = facts.examples.get(described.operation_id)
         paths.setdefault(route.path_format, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
-        "info": {"title": "contextgauge", "description": _DESCRIPTION, "version": version},
+        "info": {
+            "title": "contextgauge",
+            "description": facts.description,
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
         "paths": paths,
         "components": {"schemas": components, "securitySchemes": {"bearer": _BEARER}},
     }
@@ -94,7 +116,7 @@ class _Schemas(GenerateJsonSchema):
         return made
 
 
-def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _schemas(facts: ApiFacts, routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the schemas of the answers by operation, and all that have names.
 
     Of these, those that are named as operations have the parameters.
@@ -106,7 +128,7 @@ def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[str, Any], dict[str, Any]
         name = route.described.operation_id
         adapters.append((name, "validation", TypeAdapter(route.model)))
         if route.described.status not in route.described.responses:
-            adapters.append((name, "serialization", TypeAdapter(_ANSWERS[name])))
+            adapters.append((name, "serialization", TypeAdapter(facts.answers[name])))
     schemas, named = TypeAdapter.json_schemas(
         adapters, ref_template="#/components/schemas/{model}", schema_generator=_Schemas
     )
@@ -134,6 +156,8 @@ def _operation(route: ApiRoute, parameters: dict[str, Any], answer: object) -> d
         },
         "security": [{}, {"bearer": []}],
     }
+    if described.body is not None:
+        operation["requestBody"] = described.body
     for each in route.parameters:
         schema, is_required = schemas[each.argument], each.argument in required
         if each.place == "body":

@@ -6,6 +6,7 @@ is not a file of ours: the policy says so to the browser.
 """
 
 import hashlib
+import html
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple, get_args
@@ -13,6 +14,8 @@ from typing import Final, NamedTuple, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
+from contextgauge import json_codec
+from contextgauge.normalise.runtimes import FIGURE_TABLE
 from schemas.records import Runtime
 from streams.serve.api.routing import PlainRoute
 
@@ -28,6 +31,9 @@ after the other as they name each other."""
 
 _RUNTIMES: Final = b"@runtimes@"
 """Stands there for the names that records have of runtimes, by which sessions are filtered."""
+
+_FIGURES: Final = b"@figures@"
+"""Stands there for the table of where figures come from, as JSON."""
 
 _SCRIPTS: Final = ("theme.js",)
 """No modules: run before the page is painted."""
@@ -67,6 +73,8 @@ def read_page(folder: Path = FOLDER) -> Page:
         if path.suffix in _MEDIA_TYPES
     }
     index = files.pop(_INDEX).replace(_RUNTIMES, " ".join(get_args(Runtime)).encode())
+    figures = html.escape(json_codec.dumps(FIGURE_TABLE).decode())
+    index = index.replace(_FIGURES, figures.encode())
     digest = hashlib.sha256(index)
     for name, content in files.items():
         digest.update(b"\0".join((name.encode(), hashlib.sha256(content).digest())))

@@ -12,7 +12,7 @@ from schemas.records import Kind
 from schemas.records import Runtime as KnownRuntime
 from schemas.views import STREAM_ENTRIES, SizeState
 from streams.serve.api.routing import Addressed
-from streams.serve.views import session_index
+from streams.serve.views import session_summary
 
 
 class _AnyText(Convertor[str]):
@@ -81,7 +81,7 @@ SessionIds: TypeAlias = Annotated[
     ),
 ]
 Sort: TypeAlias = Annotated[
-    session_index.Sort,
+    session_summary.Sort,
     Field(
         description="`recent`: the last active first; `pressure`: the fullest; `until`: the "
         "nearest to compaction; `growth`: the fastest growing; `compactions`: the most often "

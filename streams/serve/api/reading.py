@@ -22,7 +22,8 @@ from streams.ports import Clock, ViewReader
 from streams.serve.api.answers import Context
 from streams.serve.api.problems import Problem, bad_cursor, no_session
 from streams.serve.api.serving import ReadSettings, ReadTitles, RuntimeFolder
-from streams.serve.views.session_index import ListOrder, Matches, SessionFilter, SessionIndex
+from streams.serve.views.session_index import Matches, SessionIndex
+from streams.serve.views.session_summary import ListOrder, SessionFilter
 from streams.serve.views.sessions import Sessions, decoded
 from streams.serve.views.snapshot import NOTHING_YET, Snapshot, Snapshots
 

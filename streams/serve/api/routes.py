@@ -21,7 +21,7 @@ from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Readi
 from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.api.totals import Totals
-from streams.serve.views.session_index import ListOrder, SessionFilter
+from streams.serve.views.session_summary import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
 
 

@@ -48,13 +48,17 @@ class Addressed:
 
 
 class Described(NamedTuple):
-    """What the OpenAPI document says of a route, in addition to its parameters and its answer."""
+    """What the OpenAPI document says of a route, in addition to its parameters and its answer.
+
+    `body` is that of a route that reads it by itself.
+    """
 
     operation_id: str
     tag: str
     summary: str
     responses: Mapping[int, dict[str, Any]]
     status: int = 200
+    body: Mapping[str, Any] | None = None
 
 
 class Parameter(NamedTuple):

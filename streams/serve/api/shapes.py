@@ -335,6 +335,7 @@ class HistoryAnswer(_TextAnswer):
     """Messages, oldest first."""
 
     messages: list[HistoryEntryShape]
+    first: int = Field(description="Place of the first of them among all, from 0.")
     next: int | None = Field(description="For `after`; null: there are no more.")
 
 

@@ -25,31 +25,8 @@ export function showHelp() {
   dialog.showModal();
 }
 
-const RUNTIMES = ["Claude Code, stream", "Claude Code, transcript", "Codex", "OpenAI", "Gemini", "Other"];
-
-const IF_SENT = "if sent";
-
-/** By figure, for each of the runtimes; the same table is in docs/RULES.md. */
-const FIGURES = [
-  ["Size", "reported", "reported", "reported", "reported", "reported", "reported"],
-  ["Cache written", "reported", "reported", "reported by newer versions", "unknown", "unknown", IF_SENT],
-  ["Window", "reported after a turn, until then by name", "by name", "reported", "by name", "by name", "by name"],
-  ["Compaction threshold", "reported by newer versions", "unknown", "unknown", "unknown", "unknown", IF_SENT],
-  ["Model", "reported", "reported", "reported", "reported", "reported", IF_SENT],
-  ["Folder, version", "reported", "reported", "reported", "unknown", "unknown", IF_SENT],
-  ["Time", "reported, else arrival", "reported", "reported", "arrival", "arrival", "if sent, else arrival"],
-  ["Subagents", "reported", "reported", "reported", IF_SENT, IF_SENT, IF_SENT],
-  ["Compaction", "reported", "reported", "reported", "reported", "unknown", IF_SENT],
-  ["Start", "reported", "with a hook", "with a hook, else app server only", "unknown", "unknown", IF_SENT],
-  ["Heartbeat", "reported", "unknown", "unknown", "unknown", "unknown", IF_SENT],
-  ["Failed attempt", "reported", "with a hook, without the reason", "with a hook, without the reason", "unknown", "unknown", IF_SENT],
-  ["Trigger", "reported", "reported", "unknown", "unknown", "unknown", IF_SENT],
-  ["Duration", "reported, else derived", "reported, derived of older versions, else with a hook", "reported, else with a hook", "unknown", "unknown", IF_SENT],
-  ["Tokens before", "reported", "reported", "derived", "derived", "unknown", IF_SENT],
-  ["Tokens after", "derived", "derived", "derived", "derived", "unknown", "derived"],
-  ["Summary", "reported", "reported", "reported unless encrypted", "reported unless encrypted", "unknown", IF_SENT],
-  ["Cost of the summary", "reported if the API compacts", "reported by older versions, or if the API compacts", "reported by newer versions", "reported", "unknown", IF_SENT],
-];
+/** Where each figure comes from, by runtime: the titles first. The server gives it. */
+const [TITLES, ...FIGURES] = JSON.parse(document.querySelector('meta[name="figures"]').content);
 
 const WORDS = [
   ["reported", "the runtime's own figure. A size is the sum of the parts that a response reports: input, cache written and cache read"],
@@ -57,7 +34,7 @@ const WORDS = [
   ["by name", "the window of the model's name in the bundled table; of a name that is not there, the default is assumed, marked ~"],
   ["arrival", "the time of publishing, if the message was published live; otherwise unknown"],
   ["unknown", "this runtime never reports it, so the page says unknown"],
-  [IF_SENT, "an agent of another make gets what it sends in one of these formats"],
+  ["if sent", "an agent of another make gets what it sends in one of these formats"],
 ];
 
 /** The page that says for each runtime which figures are whose. */
@@ -75,7 +52,7 @@ export class FiguresPage {
       h("section", { class: "card" },
         scrolling(label,
           h("table", { class: "figures sources" }, h("caption", { class: "sr" }, label),
-            h("thead", {}, h("tr", {}, ...["Figure", ...RUNTIMES].map((name) => h("th", { scope: "col" }, name)))),
+            h("thead", {}, h("tr", {}, ...TITLES.map((name) => h("th", { scope: "col" }, name)))),
             h("tbody", {}, ...FIGURES.map(([figure, ...cells]) => h("tr", {}, h("th", { scope: "row" }, figure), ...cells.map(cell))))), "whole")),
       h("section", { class: "card" },
         h("dl", { class: "meanings" }, ...WORDS.flatMap(([word, meaning]) => [h("dt", {}, word), h("dd", {}, `${meaning}.`)])),

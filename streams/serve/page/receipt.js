@@ -46,7 +46,7 @@ export function receiptPart() {
 }
 
 /** Number, archived messages, tokens and a preview of the summary. */
-function markerWords({ number, receipt, summary, inherited }) {
+export function markerWords({ number, receipt, summary, inherited }) {
   const { messages_archived: archived, tokens_saved: saved, tokens_before: before, pins_lost: lost } = receipt;
   const sizes = saved !== null ? `${count(saved, "token")} freed` : before !== null ? `${count(before, "token")} before` : null;
   const parts = [
@@ -59,7 +59,7 @@ function markerWords({ number, receipt, summary, inherited }) {
   return parts.filter(Boolean).join(" · ");
 }
 
-function preview(summary) {
+export function preview(summary) {
   const line = [...summary.slice(0, 10 * PREVIEW_CHARACTERS).replace(/\s+/g, " ").trim()];
   return line.length <= PREVIEW_CHARACTERS ? line.join("") : `${line.slice(0, PREVIEW_CHARACTERS - 3).join("").trimEnd()}...`;
 }

@@ -7,6 +7,7 @@ import { Feed } from "./feed.js";
 import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
+import { messagesPart } from "./messages.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
 import { meanWords, sessionLink, stateWords, STATE_ICONS, untilWords } from "./row.js";
@@ -210,6 +211,7 @@ export class SessionPage {
     this.figures = factList();
     this.chart = new SizeChart();
     this.service = controlPart();
+    this.messages = messagesPart(this.address, this.stopped.signal);
     this.list = h("ol", { class: "timeline" });
     this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view));
     this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
@@ -232,6 +234,7 @@ export class SessionPage {
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
+      this.messages.el,
       rawRecords(sessionPath(this.address, "/events"), (stream) => this.tails[stream].records),
     );
   }
@@ -262,6 +265,8 @@ export class SessionPage {
     const { view } = this;
     withService(view, this.control);
     this.service.set(this.control);
+    this.messages.set(this.documents);
+    shown(this.messages.el, this.shell.reading === null); // transcripts are files: no text is kept of them
     const chain = leadingChain(view);
     const folder = folderOf(view);
     setText(this.t.name, folder || shortId(this.id));

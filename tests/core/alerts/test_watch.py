@@ -7,6 +7,7 @@ import pytest
 
 from schemas.records import MAIN_CHAIN, CompactionProgress, CompactionStart, ContextReading, Record
 from streams.core.alerts import watch as watching
+from streams.core.alerts.alert import Alert
 from streams.core.alerts.rules import (
     AlertPlan,
     Condition,
@@ -18,7 +19,7 @@ from streams.core.alerts.rules import (
     Stalled,
     Thrashing,
 )
-from streams.core.alerts.watch import Alert, Watch
+from streams.core.alerts.watch import Watch
 from streams.core.alerts.words import sentence
 from tests.core.given import (
     AUTO,
@@ -298,11 +299,8 @@ def test_an_exhaustion_alert_includes_the_reason() -> None:
 
 
 def test_recalled_records_raise_no_alert_but_are_known() -> None:
-    rules = (
-        rule(Stalled(MINUTE_MS)),
-        rule(Thrashing(2, MINUTE_MS), "often"),
-        rule(Pressure(50), "p"),
-    )
+    stalled, pressure = rule(Stalled(MINUTE_MS)), rule(Pressure(50), "p")
+    rules = (stalled, rule(Thrashing(2, MINUTE_MS), "often"), pressure)
     before = Watched(*rules)
     before.take(init(at=0), agent_id="builder")
     before.take(boundary(AUTO, at=1), at(60, 2, "a"), compacting(at=20))
@@ -311,8 +309,8 @@ def test_recalled_records_raise_no_alert_but_are_known() -> None:
         watched.watch.recall(record, record.time_ms or START_MS)
     assert len(watched.watch.due(START_MS + 3 * MINUTE_MS)) == 1
     watched.given = before.given
-    thrash, pressure = watched.take(boundary(AUTO, at=21), at(70, 22, "b"))
-    assert (thrash.kind, pressure.kind, pressure.who.agent_id) == ("thrash", "pressure", "builder")
+    often, full = watched.take(boundary(AUTO, at=21), at(70, 22, "b"))
+    assert (often.kind, full.kind, full.who.agent_id) == ("thrash", "pressure", "builder")
     watched.watch.clear()
     assert watched.watch.due(START_MS + 30 * MINUTE_MS) == []
 

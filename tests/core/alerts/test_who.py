@@ -2,8 +2,8 @@
 
 import pytest
 
+from streams.core.alerts.alert import Who
 from streams.core.alerts.rules import Pressure
-from streams.core.alerts.watch import Who
 from streams.core.alerts.words import sentence
 from tests.core.alerts.test_watch import Watched, at, rule
 from tests.core.given import MODEL, SESSION, init

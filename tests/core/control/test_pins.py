@@ -1,5 +1,7 @@
 """The rule guard: which of the user's turns are still there after a boundary."""
 
+import random
+
 import pytest
 
 from contextgauge.compaction.engine.compaction_receipt import Receipt
@@ -15,8 +17,8 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.compaction.profiles import Window
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
+from streams.core.control import turn_overlap
 from streams.core.control.pins import (
-    MOST_TURNS,
     PinsCheck,
     around_boundary,
     check_pins,
@@ -130,15 +132,32 @@ def test_the_time_of_a_check_grows_with_the_number_of_turns() -> None:
 def test_a_turn_of_what_is_everywhere_is_unknown_unless_it_is_there_word_for_word() -> None:
     """Looking for it would take the square of the length of what is seen."""
     turns = [turn("ab ab " * 50), turn("ab ba " * 50, 2)]
-    check = judged(turns, summary("ab ba " * 5_000))
+    check = judged(turns, summary("ab ba " * 20_000))
     assert check == (("ab ba " * 50,), (), (), ("ab ab " * 50,))
 
 
-def test_of_very_many_turns_the_latest_are_looked_for_in_other_words() -> None:
-    turns = [turn(f"{PUSH} {number}", number) for number in range(MOST_TURNS + 2)]
+def test_of_very_many_turns_the_latest_are_looked_for_in_other_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turn_overlap, "MOST_WORK", 20_000)
+    turns = [turn(f"{PUSH} {number}", number) for number in range(2_000)]
     check = judged(turns, summary(f"{PUSH} 0"))
-    assert (check.kept, check.unknown) == ((f"{PUSH} 0",), (f"{PUSH} 1",))
-    assert len(check.lost) == MOST_TURNS
+    assert check.kept == (f"{PUSH} 0",)
+    assert check.unknown == tuple(f"{PUSH} {number}" for number in range(1, 1 + len(check.unknown)))
+    assert check.lost == tuple(
+        f"{PUSH} {number}" for number in range(2_000 - len(check.lost), 2_000)
+    )
+    assert len(check.lost) > 100 < len(check.unknown)
+
+
+def test_turns_of_frequent_words_are_known_in_a_long_conversation() -> None:
+    """Sentences of a few words over and over: the rarest n-grams have thousands of places."""
+    rng = random.Random(1)  # noqa: S311 -- no secret
+    words = ["move", "the", "parser", "check", "orders", "first", "then", "export", "cache", "rows"]
+    texts = [" ".join(rng.choices(words, k=12)) for _ in range(2_400)]
+    turns = [turn(text, number) for number, text in enumerate(texts[:200])]
+    check = judged(turns, summary("\n".join(texts[200:])))
+    assert len(check.unknown) < 10
 
 
 def test_another_number_is_another_statement() -> None:

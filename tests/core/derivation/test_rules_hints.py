@@ -116,6 +116,12 @@ def test_r24_the_boundarys_trigger_is_authoritative() -> None:
     assert one(given.take(boundary({"trigger": "auto"})), CompactBoundary).trigger == "auto"
 
 
+def test_r24_a_boundary_that_names_no_trigger_has_that_of_its_attempt() -> None:
+    given = session(user("/compact"), compacting(), succeeded())
+    assert one(given.take(boundary({})), CompactBoundary).trigger == "manual"
+    assert one(given.take(boundary({})), CompactBoundary).trigger is None
+
+
 def test_r24_a_hook_callback_belongs_to_the_streams_session() -> None:
     given = Given()
     told = {"hook_event_name": "PreCompact", "trigger": "manual", "session_id": "inputs-own"}

@@ -8,8 +8,8 @@ import pytest
 
 from contextgauge.clock import SystemClock
 from contextgauge.errors import RetryError, VersionError, WrongServerError
+from streams.core.alerts.alert import Who
 from streams.core.alerts.rules import Failed, Patterns, Pressure, Stalled
-from streams.core.alerts.watch import Who
 from streams.edge.memory.log import MemoryLog
 from streams.edge.memory.view_store import MemoryViews
 from streams.flow.control.alerts import alert_worker

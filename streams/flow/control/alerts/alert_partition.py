@@ -14,8 +14,9 @@ from contextgauge.backoff import sleep_until
 from contextgauge.errors import RetryError
 from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, event_type
 from streams import codec
+from streams.core.alerts.alert import Alert, Who
 from streams.core.alerts.rules import AlertPlan, Exhaustion, Pressure
-from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Alert, Watch, Who
+from streams.core.alerts.watch import RECALLED_KINDS, WATCHED_KINDS, Watch
 from streams.flow.common.lag import Lag
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.ranges import read_back, read_range

@@ -7,8 +7,8 @@ from typing import Final
 
 from schemas.records import MAIN_CHAIN
 from streams import codec
+from streams.core.alerts.alert import NAMESPACE, Alert
 from streams.core.alerts.rules import AlertPlan, Format
-from streams.core.alerts.watch import NAMESPACE, Alert
 from streams.core.alerts.words import sentence
 from streams.ports import Clock, Webhook, WebhookResult
 

@@ -16,8 +16,8 @@ from typing import Final
 import structlog
 
 from contextgauge.backoff import first_of
+from streams.core.alerts.alert import Alert
 from streams.core.alerts.rules import Target
-from streams.core.alerts.watch import Alert
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.control.alerts.sent_alerts import SentAlerts
 from streams.flow.control.alerts.webhook_bodies import body_of

@@ -6,7 +6,6 @@ compaction until its effect is known, and writes a decision where there is none:
 and its command is not taken for one that helped.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +15,7 @@ from contextgauge.compaction.reading.compaction_effect import CompactionEffect
 from contextgauge.errors import RetryError
 from contextgauge.units import HOUR_MS
 from schemas.commands import CommandEntry, CommandView, CompactionDecided
+from streams.core.bounded_memory import BoundedMemory
 from streams.core.control.ids import id_of
 from streams.core.control.log import SessionControl
 from streams.core.control.reasons import NO_EFFECT
@@ -47,9 +47,9 @@ class EffectWatch:
 
     def __init__(self, ports: CommandPorts, log: CommandLog) -> None:
         self._ports, self._log = ports, log
-        self._watched: OrderedDict[str, _Watched] = OrderedDict()
+        self._watched = BoundedMemory[str, _Watched](_MOST)
         """By session: its last compaction."""
-        self._known: OrderedDict[str, str] = OrderedDict()
+        self._known = BoundedMemory[str, str](_MOST)
         """By session: the last command that was taken, so that none is watched again."""
 
     def note(self, state: SessionControl) -> None:
@@ -62,13 +62,9 @@ class EffectWatch:
         if self._known.get(session_id) == command.command_id:
             return
         self._known[session_id] = command.command_id
-        while len(self._known) > _MOST:
-            self._known.popitem(last=False)
         if until_ms <= self._ports.clock.now_ms() or _is_noted(state, command.command_id):
             return
         self._watched[session_id] = _Watched(command, until_ms)
-        while len(self._watched) > _MOST:
-            self._watched.popitem(last=False)
 
     async def run(self) -> None:
         """Look again and again, until cancelled. Raises what makes the log unusable."""

@@ -1,0 +1,98 @@
+"""The content of a session that is kept in JSON documents: one line after the other.
+
+A runtime writes such documents again, whole, each time that something changes, and keeps in files
+of their own what belongs together: the model's answers and what they cost, or a compaction and the
+messages before it. How lines are made of them is the runtime's adapter's to say (`Joined`). They
+are made again whenever one of the files has changed, and are in memory as a whole.
+"""
+
+import errno
+import os
+import re
+from itertools import chain
+from typing import Final
+
+from contextgauge.normalise.adapter import Adapter, Joined
+from contextgauge.normalise.runtimes import JOINED, has_sign_of
+from contextgauge.normalise.signals import Body
+from schemas.messages import DeadLetter
+from streams import codec
+from streams.edge.files.content import HELD_LINE_BYTES, Content
+from streams.edge.files.housekeeping import parts_of
+
+_Seen = tuple[tuple[str, int, int], ...]
+_SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
+_PATHS: Final = tuple(
+    ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
+    for adapter, joined in JOINED
+)
+
+
+class JoinedContent(Content):
+    """The lines of a session's documents, as they are just now."""
+
+    is_measured = True
+    is_made_again = True
+
+    def __init__(self, path: str, adapter: Adapter, joined: Joined) -> None:
+        super().__init__(-1)
+        self._path, self._adapter, self._joined = path, adapter, joined
+        self._seen: _Seen | None = None
+        self._lines = b""
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode of the session's own document. Raises OSError."""
+        status = os.stat(self._path)  # noqa: PTH116 -- done for each look
+        return status.st_dev, status.st_ino
+
+    def size(self) -> int:
+        """Return how many bytes its lines have by now. Raises OSError."""
+        parts = parts_of(self._path)
+        seen = tuple(map(_seen, (self._path, *chain(*parts))))
+        if seen != self._seen:
+            main = _document(self._path)
+            if not has_sign_of(self._adapter, main):
+                raise OSError(errno.ESTALE, "another file has the name now")
+            others = [[_document(path) for path in part] for part in parts]
+            bodies = self._joined.lines(main, others)
+            self._lines = b"".join(codec.dumps(body) + b"\n" for body in bodies)
+            self._seen = seen
+        return len(self._lines)
+
+    def read(self, size: int, at: int) -> bytes:
+        """Return bytes from a place on, fewer only at the end. Raises OSError."""
+        if self._seen is None:
+            self.size()
+        return self._lines[at : at + size]
+
+    def close(self) -> None:
+        """Let go of what was read."""
+        self._lines, self._seen = b"", None
+
+
+def open_joined(path: str) -> JoinedContent | None:
+    """Open a session's document; None for a file that is none. Raises OSError."""
+    if not path.endswith(_SUFFIXES):
+        return None
+    shown = path.replace(os.sep, "/")
+    for patterns, adapter, joined in _PATHS:
+        is_named = path.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
+        if is_named and has_sign_of(adapter, _document(path)):
+            return JoinedContent(path, adapter, joined)
+    return None
+
+
+def _seen(path: str) -> tuple[str, int, int]:
+    status = os.stat(path)  # noqa: PTH116 -- done for each look
+    return path, status.st_mtime_ns, status.st_size
+
+
+def _document(path: str) -> Body:
+    """Return the object that a file holds; one that cannot be read is being written."""
+    with open(path, "rb") as file:  # noqa: PTH123 -- done for each look
+        value = file.read(HELD_LINE_BYTES)
+    body = codec.decode(value, limit=HELD_LINE_BYTES)
+    if isinstance(body, DeadLetter):
+        raise OSError(errno.ESTALE, "it holds no whole JSON object: it is being written")
+    return body
