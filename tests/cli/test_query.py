@@ -16,7 +16,6 @@ from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import VIEWS, questions
 from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
-from tests.cli.terminal_kit import Terminal
 from tests.codec.test_records import records_of_every_kind
 from tests.commands import Command
 
@@ -35,7 +34,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answered(command: Command, question: str, *paths: Path) -> list[dict[str, Any]]:
-    """Return the rows of an answer, after checking that CSV says the same."""
+    """Return the rows of an answer."""
     done = command("query", "--format", "ndjson", question, *map(str, paths))
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -66,9 +65,11 @@ def test_answers_equal_what_the_records_say(command: Command, projects: Path) ->
     }
     counts = Counter(boundary["trigger"] for boundary in boundaries)
     for trigger, (compactions, average) in by_trigger.items():
-        sizes = [each["pre_tokens"] for each in boundaries if each["trigger"] == trigger]
-        assert compactions == counts[trigger]
-        assert average == pytest.approx(sum(sizes) / len(sizes), abs=0.5)
+        name = None if trigger == "unknown" else trigger
+        sizes = [each["pre_tokens"] for each in boundaries if each["trigger"] == name]
+        known = [each for each in sizes if each is not None]
+        assert compactions == counts[name] == len(sizes)
+        assert average == pytest.approx(sum(known) / len(known), abs=0.5)
     assert sum(compactions for compactions, _ in by_trigger.values()) == len(boundaries)
 
     (saved,) = answered(command, "tokens-saved", projects)
@@ -125,14 +126,11 @@ def test_a_compaction_is_one_row_whatever_is_known_of_it(command: Command, proje
     assert {row["n"] for row in rows} == {1}
 
 
-def test_answers_are_csv_in_a_pipe_and_a_table_on_a_terminal(
-    command: Command, projects: Path, terminal: type[Terminal]
-) -> None:
+def test_answers_are_csv_in_a_pipe(command: Command, projects: Path) -> None:
     question = "SELECT 1 AS one, NULL AS nothing, [1, 2] AS list, TIMESTAMPTZ '2026-05-01' AS t"
     done = command("query", question, str(projects))
     (row,) = csv.DictReader(io.StringIO(done.stdout))
     assert row == {"one": "1", "nothing": "", "list": "[1, 2]", "t": "2026-05-01T00:00:00.000Z"}
-    del terminal
 
 
 @pytest.mark.parametrize(
