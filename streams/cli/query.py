@@ -27,10 +27,10 @@ from streams.flow.export.checkpoint import read_checkpoint
 from streams.flow.export.export import Export
 
 if TYPE_CHECKING:
-    from streams.edge.tables.engine import Answer, SqlEngine
+    from streams.edge.tables.engine import SqlAnswer, SqlEngine
 
 _SHOWN_ROWS = 1_000
-"""On a terminal: more nobody reads, and all of them have to be in memory to be aligned."""
+"""On a terminal: more are not read there, and all of them have to be in memory to be aligned."""
 
 
 class AnswerFormat(StrEnum):
@@ -171,7 +171,7 @@ def _list_views(engine: "SqlEngine") -> None:
     out.print(table)
 
 
-def _print(answer: "Answer", answer_format: AnswerFormat) -> None:
+def _print(answer: "SqlAnswer", answer_format: AnswerFormat) -> None:
     if answer_format is AnswerFormat.TABLE:
         _print_table(answer)
     elif answer_format is AnswerFormat.CSV:
@@ -189,7 +189,7 @@ def _print(answer: "Answer", answer_format: AnswerFormat) -> None:
             )
 
 
-def _print_table(answer: "Answer") -> None:
+def _print_table(answer: "SqlAnswer") -> None:
     rows = [row for part in answer.rows() for row in part]
     numbers = [
         name

@@ -45,7 +45,7 @@ class Column(NamedTuple):
     required: bool = False
 
 
-class Origin(NamedTuple):
+class RecordPlace(NamedTuple):
     """Where a record lies in a topic."""
 
     topic: str
@@ -86,7 +86,7 @@ def columns_of(kind: str) -> tuple[Column, ...]:
     return (*_COMMON, *(column for column, _ in _own(kind)))
 
 
-def row_of(record: Record, origin: Origin | None = None) -> tuple[Any, ...]:
+def row_of(record: Record, origin: RecordPlace | None = None) -> tuple[Any, ...]:
     """Return a record as a row of its kind's table, in the order of `columns_of`."""
     data = record.data
     fields = fields_of(data)

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from schemas.records import DATA_CLASS_BY_KIND, CompactBoundary, ContextReading, ReportedReceipt
-from streams.codec.columns import Origin, columns_of, date_of, row_of, tables
+from streams.codec.columns import RecordPlace, columns_of, date_of, row_of, tables
 from tests.codec.test_records import records_of_every_kind
 
 
@@ -15,7 +15,7 @@ def test_every_record_is_a_row_with_its_own_fields() -> None:
         row = dict(
             zip(
                 (column.name for column in columns_of(record.kind)),
-                row_of(record, Origin("context.events", 3, 17)),
+                row_of(record, RecordPlace("context.events", 3, 17)),
                 strict=True,
             )
         )
@@ -59,14 +59,16 @@ def test_objects_are_json_and_halves_of_characters_can_be_written() -> None:
 
 
 def test_a_receipt_has_columns_of_its_own() -> None:
-    boundary = next(
-        record for record in records_of_every_kind() if isinstance(record.data, CompactBoundary)
+    boundary, data = next(
+        (record, record.data)
+        for record in records_of_every_kind()
+        if isinstance(record.data, CompactBoundary)
     )
     receipt = ReportedReceipt(reason="request", summary_input_tokens=12)
     row = dict(
         zip(
             (column.name for column in columns_of("compact_boundary")),
-            row_of(replace(boundary, data=replace(boundary.data, receipt=receipt))),
+            row_of(replace(boundary, data=replace(data, receipt=receipt))),
             strict=True,
         )
     )
@@ -75,11 +77,13 @@ def test_a_receipt_has_columns_of_its_own() -> None:
 
 
 def test_a_number_beyond_64_bits_is_no_count() -> None:
-    reading = next(
-        record for record in records_of_every_kind() if isinstance(record.data, ContextReading)
+    reading, data = next(
+        (record, record.data)
+        for record in records_of_every_kind()
+        if isinstance(record.data, ContextReading)
     )
     names = [column.name for column in columns_of("context_reading")]
-    odd = replace(reading, data=replace(reading.data, used_tokens=2**63))
+    odd = replace(reading, data=replace(data, used_tokens=2**63))
     assert row_of(odd)[names.index("used_tokens")] is None
 
 

@@ -19,7 +19,7 @@ _READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFo
 _ROWS_AT_A_TIME: Final = 2_000
 
 
-class Answer:
+class SqlAnswer:
     """The rows of a statement, read piece by piece. `columns` are their names."""
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
@@ -55,7 +55,7 @@ class SqlEngine:
             self._connection.register(kind, _table(folder, table_format, kind, own))
         self._connection.execute(views_sql())
 
-    def answer(self, sql: str) -> Answer:
+    def answer(self, sql: str) -> SqlAnswer:
         """Run one statement that gives rows. Raises ConfigError for one that is wrong."""
         try:
             statements = self._connection.extract_statements(sql)
@@ -63,7 +63,7 @@ class SqlEngine:
                 raise ConfigError(f"one statement at a time: these are {len(statements)}")
             if statements[0].type != duckdb.StatementType.SELECT:
                 raise ConfigError("only a SELECT gives an answer: begin with SELECT or WITH")
-            return Answer(self._connection.execute(statements[0]))
+            return SqlAnswer(self._connection.execute(statements[0]))
         except duckdb.Error as error:
             raise ConfigError(f"the query is wrong: {error}") from error
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record
-from streams.codec.columns import Origin, date_of, row_of
+from streams.codec.columns import RecordPlace, date_of, row_of
 from streams.flow.export.checkpoint import (
     PENDING,
     ExportCheckpoint,
@@ -85,7 +85,7 @@ class Export:
         write_checkpoint(self._folder, own)
         return own
 
-    def add(self, records: Iterable[tuple[Record, Origin | None]]) -> None:
+    def add(self, records: Iterable[tuple[Record, RecordPlace | None]]) -> None:
         """Take records, in the order of their session's log."""
         for record, origin in records:
             place = record.kind, date_of(record) or NO_DATE

@@ -11,7 +11,7 @@ from typing import Final
 
 from contextgauge.errors import ConfigError
 from streams import codec
-from streams.codec.columns import Origin
+from streams.codec.columns import RecordPlace
 from streams.flow.common.log_place import evidence
 from streams.flow.common.ranges import read_range
 from streams.flow.common.unreadable import Passed
@@ -121,7 +121,7 @@ class TopicExport:
 
     def _take(self, partition: int, message: LogRecord) -> None:
         record = codec.from_binary(message.headers, message.value or b"")
-        self.export.add([(record, Origin(self.topic, partition, message.offset))])
+        self.export.add([(record, RecordPlace(self.topic, partition, message.offset))])
 
     def _position(self, partition: int, offset: int, last: LogRecord | None) -> ExportedPartition:
         if last is not None:
