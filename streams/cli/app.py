@@ -121,7 +121,7 @@ class Commands(LazyGroup):
             "rebuild": ("rebuild", "Rebuild all views from the log, and swap them in."),
             "schemas": (
                 "schemas",
-                "Write the JSON Schemas of records and views, one file each.",
+                "Write the JSON Schemas of records and views, and AsyncAPI and OpenAPI documents.",
             ),
         },
     }

@@ -29,6 +29,13 @@ def test_where_no_line_would_say_anything_the_longest_are_left_out() -> None:
     assert shorter.omitted == len(text) - len(shorter.text)
 
 
+def test_where_there_is_no_room_for_a_line_the_ends_are_left_out() -> None:
+    entry = DigestEntry(1, "m1", "agent", "First line.\n\nLast line." * 20)
+    shorter = cut(entry, 10, 1 / 3)
+    assert (shorter.text, shorter.end) == ("", "")
+    assert shorter.omitted == len(entry.text)
+
+
 def test_what_is_pasted_in_a_fence_gives_way_before_what_a_turn_says() -> None:
     pasted = "Never log names.\n```\n" + "log line\n" * 300 + "```\nNor mail addresses."
     listed = "\n".join(f"{number}. requirement {number}" for number in range(150))

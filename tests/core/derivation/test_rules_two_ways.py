@@ -296,3 +296,35 @@ def test_r34_the_state_is_stored_and_read_back() -> None:
     assert (ways.own_ms, len(ways.boundaries)) == (START_MS + 60_000, 1)
     stored = {name: part for name, part in pack(None, session).items() if part is not None}
     assert unpack(SESSION, stored) == session
+
+
+def test_r34_an_own_response_of_before_a_compaction_measures_nothing_of_it() -> None:
+    bodies = [*claude_request(1, 160_000, 1), *compaction(40), claude_line(7, 150_000, 20)]
+    records = taken(*bodies).records
+    assert counted(records) == [160_504, 150_504]
+    assert not every(records, CompactionComplete)
+    after = taken(*bodies, *claude_request(2, 9_000, 60)).records
+    assert one(after, CompactionComplete).tokens_after == 9_504
+
+
+def test_r34_a_compaction_far_from_the_one_of_telemetry_is_another() -> None:
+    bodies = [*compaction(40), line(boundary(METADATA), 4_000)]
+    records = taken(*bodies).records
+    assert [each.number for each in every(records, CompactBoundary)] == [1, 2]
+
+
+def test_r34_an_own_compaction_adds_its_summary_to_the_one_of_telemetry() -> None:
+    records = taken(*compaction(40), rollout("compacted", {"message": "Sum."}, 40.1)).records
+    summary = one(records, CompactionSummary)
+    assert (summary.summary, summary.boundary_id) == (
+        "Sum.",
+        record_of(records, CompactBoundary).id,
+    )
+
+
+def test_r34_what_has_no_time_is_another_event() -> None:
+    timeless = [{**event, "timestamp": None} for event in compaction(40)]
+    records = taken(*timeless, line(boundary(METADATA), 40)).records
+    assert len(every(records, CompactBoundary)) == 2
+    late = {**claude_line(9, 22_000, 5), "timestamp": None, "requestId": None}
+    assert counted(taken(*claude_request(1, 22_000, 1), late).records) == [22_504, 22_504]
