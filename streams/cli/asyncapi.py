@@ -27,12 +27,12 @@ _BINDING: Final = "0.5.0"
 """Version of AsyncAPI's binding for Kafka."""
 
 _MESSAGES_OF: Final[Mapping[str, str]] = {
-    AGENT_MESSAGES.name: "Messages of agent runtimes, as published: see docs/PUBLISHING.md.",
-    CONTEXT_EVENTS.name: "The derived records, CloudEvents in binary mode: see docs/RULES.md.",
+    AGENT_MESSAGES.name: "Messages of agent runtimes, as published: see PUBLISHING.md.",
+    CONTEXT_EVENTS.name: "The derived records, CloudEvents in binary mode: see RULES.md.",
     CONTEXT_STATE.name: "State and positions of the derive workers, for them only.",
-    DEAD_LETTERS.name: "Messages that cannot be derived: see docs/DEAD_LETTERS.md.",
+    DEAD_LETTERS.name: "Messages that cannot be derived: see DEAD_LETTERS.md.",
     CONTEXT_COMMANDS.name: "Requests and steps of the control plane, CloudEvents in binary mode: "
-    "see docs/CONTROL.md.",
+    "see CONTROL.md.",
 }
 
 _TEXT: Final = {"type": "string"}

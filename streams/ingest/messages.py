@@ -76,7 +76,7 @@ _Key = Annotated[
 
 _MESSAGE: Final = {
     "type": "object",
-    "description": "What a runtime writes, or what docs/RULES.md has of any.",
+    "description": "What a runtime writes, or what RULES.md has of any.",
 }
 _SCHEMAS: Final[dict[BodyForm, dict[str, Any]]] = {
     "json": {"anyOf": [_MESSAGE, {"type": "array", "items": _MESSAGE, "maxItems": MOST_MESSAGES}]},
