@@ -1,8 +1,9 @@
 """A database as goose writes it (schema 17), with the columns that matter here."""
 
 import json
-import sqlite3
 from pathlib import Path
+
+from tests.runtimes.written_database import WrittenDatabase
 
 BEGIN_S = 1_793_534_400
 """2026-11-01T12:00:00Z."""
@@ -23,22 +24,11 @@ CREATE TABLE usage_ledger (id INTEGER PRIMARY KEY AUTOINCREMENT,
 """
 
 
-class GooseDatabase:
+class GooseDatabase(WrittenDatabase):
     """Writes rows as goose does: each is committed at once, and each second has its row."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.executescript(_SCHEMA)
-        self._rows = 0
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def execute(self, sql: str, *values: object) -> None:
-        self._connection.execute(sql, values)
+        super().__init__(path, _SCHEMA)
 
     def session(
         self,

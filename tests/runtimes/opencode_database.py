@@ -1,9 +1,10 @@
 """A database as opencode 1.2 and later write it, with the columns that matter here."""
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
+
+from tests.runtimes.written_database import WrittenDatabase
 
 BEGIN_MS = 1_793_534_400_000
 """2026-11-01T12:00:00Z."""
@@ -21,23 +22,12 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id tex
 """
 
 
-class OpencodeDatabase:
+class OpencodeDatabase(WrittenDatabase):
     """Writes rows as opencode does: each is committed at once, and each second has its row."""
 
     def __init__(self, path: Path, begin_ms: int = BEGIN_MS) -> None:
-        self.path = path
+        super().__init__(path, _SCHEMA, has_foreign_keys=True)
         self._begin_ms = begin_ms
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.executescript(_SCHEMA)
-        self._rows = 0
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def execute(self, sql: str, *values: object) -> None:
-        self._connection.execute(sql, values)
 
     def session(
         self,

@@ -20,7 +20,7 @@ from streams import codec
 from streams.edge.files.content import HELD_LINE_BYTES, Content
 from streams.edge.files.housekeeping import parts_of
 
-_Seen = tuple[tuple[str, int, int], ...]
+_Seen = tuple[str, int, int]
 _SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
 _PATHS: Final = tuple(
     ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
@@ -34,10 +34,14 @@ class JoinedContent(Content):
     is_measured = True
     is_made_again = True
 
-    def __init__(self, path: str, adapter: Adapter, joined: Joined) -> None:
+    def __init__(
+        self, path: str, adapter: Adapter, joined: Joined, opened: tuple[_Seen, Body]
+    ) -> None:
         super().__init__(-1)
         self._path, self._adapter, self._joined = path, adapter, joined
-        self._seen: _Seen | None = None
+        self._opened: tuple[_Seen, Body] | None = opened
+        """The document by which the runtime was known: it is large, and not read twice."""
+        self._seen: tuple[_Seen, ...] | None = None
         self._lines = b""
 
     @property
@@ -51,14 +55,22 @@ class JoinedContent(Content):
         parts = parts_of(self._path)
         seen = tuple(map(_seen, (self._path, *chain(*parts))))
         if seen != self._seen:
-            main = _document(self._path)
-            if not has_sign_of(self._adapter, main):
-                raise OSError(errno.ESTALE, "another file has the name now")
+            main = self._main(seen[0])
             others = [[_document(path) for path in part] for part in parts]
             bodies = self._joined.lines(main, others)
             self._lines = b"".join(codec.dumps(body) + b"\n" for body in bodies)
             self._seen = seen
         return len(self._lines)
+
+    def _main(self, seen: _Seen) -> Body:
+        """Return the session's own document. Raises OSError where it is one of another runtime."""
+        opened, self._opened = self._opened, None
+        if opened is not None and opened[0] == seen:
+            return opened[1]
+        main = _document(self._path)
+        if not has_sign_of(self._adapter, main):
+            raise OSError(errno.ESTALE, "another file has the name now")
+        return main
 
     def read(self, size: int, at: int) -> bytes:
         """Return bytes from a place on, fewer only at the end. Raises OSError."""
@@ -68,7 +80,7 @@ class JoinedContent(Content):
 
     def close(self) -> None:
         """Let go of what was read."""
-        self._lines, self._seen = b"", None
+        self._lines, self._seen, self._opened = b"", None, None
 
 
 def open_joined(path: str) -> JoinedContent | None:
@@ -78,12 +90,15 @@ def open_joined(path: str) -> JoinedContent | None:
     shown = path.replace(os.sep, "/")
     for patterns, adapter, joined in _PATHS:
         is_named = path.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
-        if is_named and has_sign_of(adapter, _document(path)):
-            return JoinedContent(path, adapter, joined)
+        if not is_named:
+            continue
+        opened = _seen(path), _document(path)
+        if has_sign_of(adapter, opened[1]):
+            return JoinedContent(path, adapter, joined, opened)
     return None
 
 
-def _seen(path: str) -> tuple[str, int, int]:
+def _seen(path: str) -> _Seen:
     status = os.stat(path)  # noqa: PTH116 -- done for each look
     return path, status.st_mtime_ns, status.st_size
 
