@@ -221,7 +221,8 @@ def test_the_first_malformed_lines_are_reported(
 ) -> None:
     right = tmp_path / "right.jsonl"
     right.write_text(told(1) + "\n")
-    wrong = '{"type":"user"}\n' * 50 + "no json\n"
+    # Of a known runtime, without a session.
+    wrong = '{"type":"user","message":{"role":"user","content":"go"}}\n' * 50 + "no json\n"
     published = command("publish", str(right), "-", stdin=wrong, **settings)
     assert published.returncode == 0
     assert published.stderr.count("no_session: ") == 20
