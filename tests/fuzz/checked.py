@@ -78,7 +78,8 @@ def must(holds: object, what: str) -> None:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """Return what validates a document against a public schema."""
-    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.json")}
+    # Schemas have a version in their names; the API documents next to them have none.
+    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.v*.json")}
     registry: Registry[Any] = Registry().with_resources(
         (file, Resource.from_contents(schema)) for file, schema in kept.items()
     )
