@@ -17,6 +17,15 @@ class FaultyViews(MemoryViews):
         self.lose_replies = 0
         """So many of the next batches are written, and then RetryError is raised."""
 
+    def before_write(self, changes: ViewChanges) -> None:
+        """Do what the test does where a batch is about to be written; this one does nothing."""
+
+    def after_write(self) -> None:
+        """Lose the reply, where it is to be lost."""
+        if self.lose_replies:
+            self.lose_replies -= 1
+            raise RetryError("the view store in memory loses this reply")
+
     def snapshot(self) -> "FaultyViews":
         """Return a copy of all that is stored, to come back to with `restore`."""
         return copy.deepcopy(self)
@@ -43,12 +52,11 @@ class FaultyViews(MemoryViews):
         position: ViewPosition,
         changes: ViewChanges,
     ) -> ApplyResult:
+        self.before_write(changes)
         result = await super().apply(
             generation, partition, expected=expected, position=position, changes=changes
         )
-        if self.lose_replies:
-            self.lose_replies -= 1
-            raise RetryError("the view store in memory loses this reply")
+        self.after_write()
         return result
 
     async def start(self) -> None:

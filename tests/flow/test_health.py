@@ -11,7 +11,7 @@ from contextgauge.errors import RetryError
 from streams.flow.derive.state_store import ChangelogChunk, StateStore
 from streams.flow.derive.worker import run_derive
 from streams.flow.project import view_write
-from streams.ports import ApplyResult, Health, LogRecord, ViewChanges, ViewPosition
+from streams.ports import Health, LogRecord, ViewChanges
 from tests.doubles.headers import by_name
 from tests.doubles.log import FaultyLog
 from tests.doubles.view_store import FaultyViews
@@ -115,22 +115,12 @@ async def test_a_slow_batch_that_makes_progress_is_live(
     clock, lives = AheadClock(), list[bool]()
 
     class SlowViews(FaultyViews):
-        async def apply(
-            self,
-            generation: int,
-            partition: int,
-            *,
-            expected: int | None,
-            position: ViewPosition,
-            changes: ViewChanges,
-        ) -> ApplyResult:
+        def before_write(self, changes: ViewChanges) -> None:
+            del changes
             clock.ahead_s += 50.0
             kit.health.beat()
             # The other partitions' polls stand still with the clock, which tells nothing here.
             lives.append("write of" not in str(kit.health.live().document["reasons"]))
-            return await super().apply(
-                generation, partition, expected=expected, position=position, changes=changes
-            )
 
     kit = ProjectKit(FaultyLog(SystemClock()), SlowViews())
     kit.health = Health("project", clock, 60.0)

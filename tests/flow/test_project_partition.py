@@ -24,7 +24,7 @@ from streams.core.projection.statistics import counted
 from streams.flow.project import view_write
 from streams.flow.project.sizes import most_bytes
 from streams.flow.project.view_write import MAX_BYTES, MAX_DOCUMENTS
-from streams.ports import ApplyResult, LogRecord, ViewChanges, ViewPosition
+from streams.ports import LogRecord, ViewChanges
 from tests.core.history import History
 from tests.doubles.view_store import FaultyViews
 from tests.flow.project_kit import (
@@ -99,24 +99,15 @@ class Fragile(FaultyViews):
         super().__init__()
         self._calls_left, self._after = at_call, after
 
-    async def apply(
-        self,
-        generation: int,
-        partition: int,
-        *,
-        expected: int | None,
-        position: ViewPosition,
-        changes: ViewChanges,
-    ) -> ApplyResult:
+    def before_write(self, changes: ViewChanges) -> None:
+        del changes
         self._calls_left -= 1
         if self._calls_left == 0 and not self._after:
             raise CrashError
-        result = await super().apply(
-            generation, partition, expected=expected, position=position, changes=changes
-        )
+
+    def after_write(self) -> None:
         if self._calls_left == 0:
             raise CrashError
-        return result
 
 
 @QUICK
@@ -200,15 +191,7 @@ class Watched(FaultyViews):
         super().__init__()
         self.calls: list[tuple[int, int, int]] = []
 
-    async def apply(
-        self,
-        generation: int,
-        partition: int,
-        *,
-        expected: int | None,
-        position: ViewPosition,
-        changes: ViewChanges,
-    ) -> ApplyResult:
+    def before_write(self, changes: ViewChanges) -> None:
         documents = [
             *changes.views.values(),
             *changes.compactions.values(),
@@ -218,9 +201,6 @@ class Watched(FaultyViews):
         ]
         size = sum(map(len, documents))
         self.calls.append((len(documents) + len(changes.leaving), size, len(changes.live)))
-        return await super().apply(
-            generation, partition, expected=expected, position=position, changes=changes
-        )
 
 
 async def test_a_call_has_at_most_500_documents() -> None:
