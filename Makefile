@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup check compiled check-compiled format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -55,9 +55,11 @@ view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this
 	@$(call ALONE,$(BIN)/contextgauge view $(if $(SESSIONS),"$(SESSIONS)"))
 
 # Each pytest worker has one or two brokers, a Redis and a Chromium of its own, 1 to 2 GB of memory, and
-# waits for them at times: two more than a small machine has cores. Fast tests wait for nothing.
+# waits for them at times: two more than a small machine has cores. Fast tests wait for nothing, and each
+# worker collects all tests, which takes some seconds of a core.
 WORKERS := 4
 test-fast: WORKERS := 2
+check-compiled check-measured: WORKERS := 3
 TESTS := tests
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 
@@ -234,17 +236,22 @@ MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doct
 	$(patsubst %,tests/edge/test_%.py,conversations_file documents service_file session_files) \
 	$(patsubst %,tests/flow/control/test_%.py,command_urgency driver_commands rule_guard)
 
+# What takes one core each, side by side: the longest, a single C file, first.
+OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) frameworks-setup lint layers dependencies lock-check audit
+
 # A test of services that fails is run once more, and both are reported (ADR 0083). Others are not.
 check: export SECOND_TRY := 1
-check: setup frameworks-setup $(KAFKA_CLASSES)  ## All that CI looks at.
-	@make --no-print-directory -j2 types lint layers dependencies lock-check audit compiled
+check: setup  ## All that CI looks at.
+	@make --no-print-directory -k -j2 RUNS=3000 JOBS=1 $(OF_ONE_CORE)
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
-	make --no-print-directory dst RUNS=3000 || failed=1; \
-	$(PYTEST) --cov --cov-report= $(MEASURED) || failed=1; \
-	$(BIN)/coverage report --fail-under=100 --skip-covered || failed=1; \
+	make --no-print-directory check-measured || failed=1; \
 	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; \
 	exit $$failed
+
+check-measured: setup
+	$(PYTEST) --cov --cov-report= $(MEASURED)
+	$(BIN)/coverage report --fail-under=100 --skip-covered
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
 # `make`: a recipe that names it as a variable is run, tests and all, by `make -n` too.

@@ -77,6 +77,12 @@ _PARTS = frozenset(
 )
 """The fixtures that start something outside of the pytest process."""
 
+_SHARED_STACKS = frozenset({"_killable_stack", "_stack"})
+"""The fixtures of brokers and of Redis that tests share."""
+
+_SHARES_SERVICES = pytest.StashKey[bool]()
+"""Whether a test may need them."""
+
 # Never by the clock, which a busy machine would fail.
 hypothesis_settings.register_profile(
     "short", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -150,11 +156,12 @@ def _is_measured(item: pytest.Item) -> bool:
     return not is_generated and not item.nodeid.startswith(_UNMEASURED)
 
 
-def _rank(item: pytest.Item) -> tuple[bool, int]:
-    """Return what items are sorted by: those of services, then the longest, come first."""
+def _rank(item: pytest.Item) -> tuple[bool, bool, int]:
+    """Return what items are sorted by: those of services, the shared ones, the longest first."""
     folder = item.path.parent.name
     place = _LONGEST_FIRST.index(folder) if folder in _LONGEST_FIRST else len(_LONGEST_FIRST)
-    return item.get_closest_marker("service") is None, place
+    is_pure = item.get_closest_marker("service") is None
+    return is_pure, not item.stash[_SHARES_SERVICES] and place == len(_LONGEST_FIRST), place
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -165,6 +172,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     second_try = os.environ.get("SECOND_TRY")
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
+        # One that is marked in its file may ask for a broker while it runs.
+        is_marked = item.get_closest_marker("service") is not None
+        item.stash[_SHARES_SERVICES] = is_marked or not fixtures.isdisjoint(_SHARED_STACKS)
         if item.path.parent.name in _SERVICE_FOLDERS or not fixtures.isdisjoint(_PARTS):
             item.add_marker(pytest.mark.service)
             if second_try:
@@ -192,13 +202,15 @@ _resting: list[tuple[LocalStack, list[Name]]] = []
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Stop shared services where a test needs none: these come last, and idle brokers cost CPU.
 
-    A service test that comes later all the same (`--failed-first`) has them again, on their ports.
+    A test of them that comes later all the same (`--failed-first`) has them again, on their ports.
+    The longest tests come first and may start a broker of their own: they leave it as it is.
     """
-    if item.get_closest_marker("service") is not None:
+    is_long = item.path.parent.name in _LONGEST_FIRST
+    if item.stash[_SHARES_SERVICES]:
         while _resting:
             stack, names = _resting.pop()
             stack.start(names)
-    elif not _resting:
+    elif not _resting and not is_long:
         _resting.extend((stack, names) for stack in _lasting if (names := stack.stop()))
 
 

@@ -22,3 +22,12 @@ PATIENCE: Final = float(os.environ.get("TEST_PATIENCE") or _slowness())
 
 PATIENCE_S: Final = 90 * PATIENCE
 """A test that waits for longer has failed; no other waits so long, however slow the machine is."""
+
+
+def pause_s(look_s: float, least_s: float = 0.01) -> float:
+    """Return how long to wait after a look at what must come, which took `look_s` seconds.
+
+    Four times as long, at most half a second: a look may be a process or a reader of Kafka, and
+    what is waited for needs the processor more.
+    """
+    return min(max(least_s, 4 * look_s), 0.5)

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench import plot, steady
+from bench import plot, state, steady
 from bench.freshness import Pipeline, highest_load
 from bench.growth import growth_of
 from bench.state import LONG_STEP, measure_cost, measure_long
@@ -23,7 +23,10 @@ def test_a_long_session_is_measured_step_by_step() -> None:
     assert min(steps) > 0
 
 
-def test_the_cost_of_a_message_is_measured_on_a_restored_state() -> None:
+def test_the_cost_of_a_message_is_measured_on_a_restored_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(state, "MEASURED_MESSAGES", 400)
     measured = measure_cost(sessions=8, at_work=4)
     assert measured["cpu_us_per_message"] > 0
     assert measured["cpu_us_first_after_restore"] > 0

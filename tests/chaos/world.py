@@ -29,7 +29,7 @@ from tests.chaos.services import Services
 from tests.chaos.workers import SESSION_TIMEOUT_MS, STOPPED_S, TRACEBACK, Fleet
 from tests.commands import command_environment
 from tests.flow.derive_kit import DeriveKit
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, pause_s
 
 PATIENCE_S: Final = 120.0 * PATIENCE
 """After this, what did not come is missing. Nothing waits nearly so long on an idle machine."""
@@ -221,6 +221,7 @@ class World:
         """Wait until something is so, while the supervisor looks after the workers."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
+            began_s = time.monotonic()
             self.fleet.tend()
             try:
                 async with asyncio.timeout(20 * PATIENCE):
@@ -235,7 +236,7 @@ class World:
                 reason = ""
             if time.monotonic() > deadline:
                 raise ViolationError(f"not within {PATIENCE_S:.0f} s: {what}{reason}")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(pause_s(time.monotonic() - began_s, 0.05))
 
     async def arrived(self) -> None:
         """Wait until all messages are derived and in the views."""

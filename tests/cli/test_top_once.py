@@ -22,6 +22,13 @@ from tests.doubles.dump import fold_records
 NOW_MS = SystemClock().now_ms()
 
 
+class StoppedClock(SystemClock):
+    """However long the tests before took: what is live is so by the time they began."""
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+
 def _records() -> list[Record]:
     return records_of(
         (each.value, each.session_id) for each in sample_sessions(SimulationOptions())
@@ -35,7 +42,7 @@ async def _sessions(records: list[Record]) -> Sessions:
     position = ViewPosition(len(records), 0, 1, caught_up=True)
     store.partitions[1, 0] = MemoryPartition(position, dump)
     store.numbers = Generations(1, None)
-    return await active_sessions(store, SystemClock())
+    return await active_sessions(store, StoppedClock())
 
 
 async def _frame(

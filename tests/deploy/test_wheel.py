@@ -234,7 +234,7 @@ def until(done: Callable[[], object], what: Callable[[], str]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not done():
         assert time.monotonic() < deadline, what()
-        time.sleep(0.5)  # a look is a process, of half a second's work
+        time.sleep(0.5)
 
 
 @pytest.mark.usefixtures("stack_parts")
@@ -258,10 +258,10 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
         here.start(*worker)
     here.run("publish", "projects")
     taken(here)
-    until(
-        lambda: len(json.loads(here.run("sessions", "--json"))) > 3,
-        lambda: here.log("project"),
-    )
+    serve = address_of(here, "serve")
+    # By HTTP: each look of a command would be a process, while seven others start.
+    until(lambda: len(listed(serve)) > 3, lambda: here.log("project"))
+    assert len(json.loads(here.run("sessions", "--json"))) > 3
     session = json.loads(here.run("replay", "--topic", "records").splitlines()[0])
     name = session["data"]["session_id"]
     for command in ("status", "events"):
@@ -277,7 +277,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     assert here.run("top", "--once")
     here.run("dead", "list")
     here.run("rebuild")
-    served(here)
+    served(serve)
     assert "no errors" in here.run("doctor")
     assert here.stop() == dict.fromkeys(
         ("derive", "project", "conversations", "serve", "ingest", "control", "view"), 0
@@ -332,9 +332,7 @@ def without_services(here: Installation) -> None:
 
 def taken(here: Installation) -> None:
     """A message that is sent over HTTP is in Kafka."""
-    address = re.compile(r'"address": "(http://[\d.:]+)"')
-    until(lambda: address.search(here.log("ingest")), lambda: here.log("ingest"))
-    (url,) = address.findall(here.log("ingest"))
+    url = address_of(here, "ingest")
     until(lambda: _is_ready(url), lambda: here.log("ingest"))
     sent = Request(f"{url}/v1/messages", _MESSAGE, _JSON)
     with urlopen(sent, timeout=10) as answer:
@@ -349,16 +347,29 @@ def _is_ready(url: str) -> bool:
         return False
 
 
-def served(here: Installation) -> None:
-    """The page is served with its chart library."""
+def address_of(here: Installation, name: str) -> str:
+    """Wait until a command serves; return where."""
     serving = re.compile(r'"address": "(http://[\d.:]+)"')
-    until(lambda: serving.search(here.log("serve")), lambda: here.log("serve"))
-    (address,) = serving.findall(here.log("serve"))
+    until(lambda: serving.search(here.log(name)), lambda: here.log(name))
+    (address,) = serving.findall(here.log(name))
+    return str(address)
+
+
+def listed(address: str) -> list[object]:
+    """Return the sessions that are served; none as long as the views are not there."""
+    try:
+        return list(json.loads(fetched(f"{address}/v1/sessions"))["sessions"])
+    except HTTPError:
+        return []
+
+
+def served(address: str) -> None:
+    """The page is served with its chart library."""
     page = fetched(f"{address}/")
     (folder,) = set(re.findall(r"page/[0-9a-f]+", page))
     for path in (f"{folder}/vendor/uPlot.esm.js", f"{folder}/vendor/uPlot.min.css"):
         assert "uplot" in fetched(f"{address}/{path}").lower()
-    assert json.loads(fetched(f"{address}/v1/sessions"))["sessions"]
+    assert listed(address)
 
 
 def fetched(address: str) -> str:

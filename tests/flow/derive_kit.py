@@ -1,6 +1,7 @@
 """A derive worker under test: messages in, and what must come out, on any log."""
 
 import asyncio
+import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -30,7 +31,7 @@ from streams.ports import (
     LogRecord,
     NewRecord,
 )
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, pause_s
 
 RULES = Rules(bundled())
 
@@ -306,9 +307,10 @@ async def until(done: Callable[[], object]) -> None:
     """Wait until a condition holds; it may be a function or a coroutine function."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
+            began_s = time.monotonic()
             answer = done()
             if asyncio.iscoroutine(answer):
                 answer = await answer
             if answer:
                 return
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause_s(time.monotonic() - began_s))

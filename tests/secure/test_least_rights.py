@@ -16,7 +16,7 @@ from streams.edge.redis.view_store import RedisViews
 from streams.ports import ViewPosition
 from tests.commands import Command
 from tests.contract.stores import one_view
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, pause_s
 from tests.secure.documented import kafka_acls, redis_acl
 from tests.secure.services import PASSWORD, Secured
 
@@ -95,8 +95,9 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
     assert published.returncode == 0, published.stderr
     found: list[str] = []
     deadline = time.monotonic() + PATIENCE_S
-    while found != wanted and time.monotonic() < deadline:
+    while (began_s := time.monotonic()) < deadline and found != wanted:
         found = _sessions(command, granted)
+        time.sleep(pause_s(time.monotonic() - began_s))
     assert found == wanted, (deriver.poll(), projector.poll())
     for arguments in (("status", found[0]), ("events", found[0], "--readings")):
         done = command(*arguments, **granted.redis_settings("reader"))
@@ -121,8 +122,9 @@ def _look_at_dead_letters(granted: Secured, command: Command) -> None:
     operator = _as(granted, "operator")
     listed = command("dead", "list", "--json", **operator)
     deadline = time.monotonic() + PATIENCE_S
-    while not listed.stdout.strip("[]\n ") and time.monotonic() < deadline:
+    while (began_s := time.monotonic()) < deadline and not listed.stdout.strip("[]\n "):
         listed = command("dead", "list", "--json", **operator)
+        time.sleep(pause_s(time.monotonic() - began_s))
     assert listed.returncode == 0, listed.stderr
     assert "not_json" in listed.stdout, listed.stdout + listed.stderr
     again = command("dead", "redrive", "--all", "--yes", **operator)

@@ -33,8 +33,10 @@ _CODECS: Final[dict[str | None, tuple[int, Callable[[bytes], bytes]]]] = {
 """What compresses a batch's records, and its number in the batch's attributes."""
 
 _TRANSACTIONAL: Final = 16
+"""The attributes' bit behind the codec's three and that of the timestamps' type."""
 
 _FORMAT: Final = 2
+"""The only one with transactions (KIP-98)."""
 
 _HEAD: Final = struct.Struct(">qiibI")
 """A batch's base offset, which the broker sets, length, leader's epoch, format and checksum."""

@@ -42,6 +42,8 @@ _PIECE_BYTES: Final = 128 << 10
 _ZSTD_BLOCK_BYTES: Final = 128 << 10
 _ZSTD_RLE: Final = 1
 _ZSTD_COMPRESSED: Final = 2
+"""The most that a block unpacks to, and the kinds of blocks: one byte repeated, compressed (RFC 8878,
+3.1.1.2)."""
 _ZSTD_INPUT_BYTES: Final = 512
 """Four bytes may become a block, so these 16 MiB: what may come above the limit."""
 
@@ -51,7 +53,7 @@ _FILLING: Final = re.compile(b"\0*")
 
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_BYTES: Final = 16
-"""How Java's clients write snappy: blocks of their own, behind a header."""
+"""How Java's clients write snappy: blocks of their own, behind this and two version numbers."""
 
 _LZ4_MAGIC: Final = 0x184D2204
 _LZ4_BLOCK_BYTES: Final = {4: 64 << 10, 5: 256 << 10, 6: 1 << 20, 7: 4 << 20}
@@ -175,9 +177,11 @@ def _lz4_bound(payload: bytes) -> int:
             largest = _LZ4_BLOCK_BYTES.get(kind >> 4 & 7)
             if magic != _LZ4_MAGIC or largest is None:
                 return sys.maxsize
+            # Behind magic, flags and block size a content size and a dictionary's id may come, then
+            # a byte of checksum.
             at += 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
             while size := struct.unpack_from("<I", payload, at)[0]:
-                size &= 0x7FFF_FFFF
+                size &= 0x7FFF_FFFF  # the highest bit marks a block that is stored as it is
                 bound += min(largest, size * _LZ4_RATIO)
                 at += 4 + size + (4 if flags & 16 else 0)
             at += 4 + (4 if flags & 4 else 0)
@@ -228,6 +232,7 @@ def _zstd_bound(content: bytes) -> int:
     while at < len(content):
         header = int.from_bytes(content[at : at + 3], "little")
         is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
+        # The size of a repeated byte is what it unpacks to.
         at += 3 + (1 if kind == _ZSTD_RLE else size)
         bound += _ZSTD_BLOCK_BYTES if kind == _ZSTD_COMPRESSED else size
         if is_last:
