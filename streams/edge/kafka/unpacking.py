@@ -42,8 +42,7 @@ _PIECE_BYTES: Final = 128 << 10
 _ZSTD_BLOCK_BYTES: Final = 128 << 10
 _ZSTD_RLE: Final = 1
 _ZSTD_COMPRESSED: Final = 2
-"""The most that a block unpacks to, and the kinds of blocks: one byte repeated, compressed (RFC 8878,
-3.1.1.2)."""
+"""The most that a block unpacks to; kinds of blocks: a repeated byte, compressed (RFC 8878)."""
 _ZSTD_INPUT_BYTES: Final = 512
 """Four bytes may become a block, so these 16 MiB: what may come above the limit."""
 

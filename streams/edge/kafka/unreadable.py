@@ -20,7 +20,7 @@ _FORMER: Final = Struct(">qiibbq")
 _FORMAT_AT: Final = 16
 _FORMAT: Final = 2
 _CODEC: Final = 7
-"""All formats have their number at the same place, and the codec in the lowest bits of attributes."""
+"""In all formats the number is at the same place, the codec in the lowest bits of attributes."""
 
 
 class UnreadableError(CorruptRecordException):  # type: ignore[misc]  # aiokafka is not typed
