@@ -179,6 +179,12 @@ COUNTERS: dict[str, Metric] = {
         ("target", "outcome"),
         "`delivered`; `failed` (retried); `given_up`: the target never received the alert.",
     ),
+    "export_events": Metric(
+        "Events sent to the collector, by what became of them",
+        ("outcome",),
+        "`accepted`; `failed` (sent again); `rejected`: the collector answered that it will not "
+        "take them.",
+    ),
     "worker_transactions": Metric(
         "Transactions of the derive worker",
         ("outcome",),
@@ -187,7 +193,7 @@ COUNTERS: dict[str, Metric] = {
     "worker_retries": Metric(
         "Back-offs because a service was unreachable",
         ("service",),
-        "Grows while `kafka` or `redis` is unreachable.",
+        "Grows while `kafka`, `redis` or `the collector` is unreachable.",
     ),
     "worker_unreadable_batches": Metric(
         "Batches of records that were passed over, as they cannot be read",
@@ -313,6 +319,16 @@ GAUGES: dict[str, Metric] = {
         "Age of the last evaluated record, or time since the last catch-up, while records wait",
         _PARTITION,
         "How late alerts are.",
+    ),
+    "export_lag_records": Metric(
+        "Offsets of context.events that the collector has not accepted yet",
+        _PARTITION,
+        "Grows while the collector is away.",
+    ),
+    "export_lag_seconds": Metric(
+        "Age of the last exported record, or time since the last catch-up, while records wait",
+        _PARTITION,
+        "How late events are at the collector.",
     ),
     "worker_refused": Metric(
         "1 where the group's leader has another file and gives this member no partitions",
