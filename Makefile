@@ -183,7 +183,12 @@ build/frameworks/.done: tests/frameworks/requirements.lock
 	@$(BIN)/uv pip install --quiet --python build/frameworks/bin/python --require-hashes --no-binary claude-agent-sdk -r $<
 	@touch $@
 
-frameworks-setup: setup build/frameworks/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
+# OpenTelemetry's exporters for Node.js. Where they cannot be had, their test is skipped, but in CI.
+build/node/.done: tests/frameworks/node/package-lock.json
+	@mkdir -p build/node && cp $(<D)/package.json $< build/node/ && \
+	{ npm ci --silent --ignore-scripts --prefix build/node && touch $@; } || [ -z "$$CI" ]
+
+frameworks-setup: setup build/frameworks/.done build/node/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
 
 # OpenHands needs a later Python, and older versions of what others need.
 bench/compaction/.venv/.done: bench/compaction/requirements.lock

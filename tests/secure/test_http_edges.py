@@ -38,7 +38,9 @@ async def _ingesting(
 async def _post(served: Served, token: str | None) -> int:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=served.url, timeout=PATIENCE_S) as client:
-        answer = await client.post("/v1/messages", json=message(1, "told"), headers=headers)
+        usage = {"usage": {"input_tokens": 5}}
+        body = message(1, "told", type="assistant", message=usage)
+        answer = await client.post("/v1/messages", json=body, headers=headers)
         return answer.status_code
 
 

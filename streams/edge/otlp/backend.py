@@ -1,7 +1,7 @@
 """A backend over OTLP/HTTP, by the exporters of OpenTelemetry's SDK and its own variables.
 
 The SDK's processors drop what a backend has not accepted; so events go to the exporter itself, and
-whoever sends them tries again. Sums of figures are kept, so those lose nothing in an outage.
+their sender tries again. Sums of figures are kept, so those lose nothing in an outage.
 """
 
 import asyncio

@@ -91,13 +91,9 @@ COUNTERS: dict[str, Metric] = {
         _PARTITION,
         "Shows that retention works.",
     ),
-    "project_records": Metric(
-        "Records folded into views", _PARTITION, "The projection's throughput."
-    ),
+    "project_records": Metric("Records folded into views", _PARTITION, "Its throughput."),
     "project_writes": Metric(
-        "Scripts run in Redis",
-        _PARTITION,
-        "Far fewer than records if batches are full.",
+        "Scripts run in Redis", _PARTITION, "Far fewer than records if batches are full."
     ),
     "project_documents": Metric(
         "Documents written to Redis",
@@ -182,8 +178,7 @@ COUNTERS: dict[str, Metric] = {
     "export_events": Metric(
         "Events sent to the collector, by what became of them",
         ("outcome",),
-        "`accepted`; `failed` (sent again); `rejected`: the collector answered that it will not "
-        "take them.",
+        "`accepted`; `failed` (sent again); `rejected` by the collector for good.",
     ),
     "worker_transactions": Metric(
         "Transactions of the derive worker",
