@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from contextgauge.frozen import fields_of
 from schemas.records import MAIN_CHAIN, ContextReading, Record
-from streams.ports.export import Attribute, OutgoingEvent, Severity
+from streams.ports.otel import Attribute, OutgoingEvent, Severity
 
 EVENT_PREFIX: Final = "contextgauge."
 RECORD_ID: Final = "log.record.uid"

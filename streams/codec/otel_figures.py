@@ -13,7 +13,7 @@ from streams.codec.otel_events import (
     UTILIZATION,
     attributes_of,
 )
-from streams.ports.export import Attribute, Figure
+from streams.ports.otel import Attribute, Figure
 
 LIVE_MS: Final = 900_000
 """A record counts if it was no older when it came to Kafka: a figure's time is that of its export,

@@ -8,7 +8,7 @@ import pytest
 from schemas.records import CompactBoundary, ContextReading, Kind, Record
 from streams.codec.otel_events import ATTRIBUTES, LEFT_OUT, event_of
 from streams.codec.otel_figures import INSTRUMENTS, LIVE_MS, figures_of
-from streams.ports.export import OutgoingEvent
+from streams.ports.otel import OutgoingEvent
 from tests.core.given import (
     AUTO,
     MODEL,

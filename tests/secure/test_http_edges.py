@@ -89,7 +89,7 @@ async def test_export_needs_only_its_rights(
         command.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
         told = component(granted, "exporter", "reader")
         log = tmp_path / "log"
-        worker = command.start_logging(log, "export", "--since", "7d", **told)
+        worker = command.start_logging(log, "otel", "--since", "7d", **told)
         await until_so(lambda: bool(collector.events) or worker.poll() is not None)
         worker.terminate()
         assert await asyncio.to_thread(worker.wait, PATIENCE_S) == Exit.DONE, log.read_text()

@@ -1,1 +1,1 @@
-"""OpenTelemetry's own SDK, which only `contextgauge export` needs."""
+"""OpenTelemetry's own SDK, which only `contextgauge otel` needs."""

@@ -28,7 +28,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from contextgauge import __version__
 from contextgauge.errors import ConfigError, RetryError
 from streams.codec.otel_figures import INSTRUMENTS
-from streams.ports.export import Figure, OutgoingEvent, Severity
+from streams.ports.otel import Figure, OutgoingEvent, Severity
 
 _SCOPE: Final = "contextgauge"
 _NANOS: Final = 1_000_000

@@ -1,4 +1,4 @@
-"""docs/OTLP_OUT.md lists every name that leaves, with its unit, and no others."""
+"""docs/OTEL.md lists every name that leaves, with its unit, and no others."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from streams.codec.otel_events import ATTRIBUTES
 from streams.codec.otel_figures import INSTRUMENTS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "OTLP_OUT.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "OTEL.md").read_text(encoding="utf-8")
 
 
 def rows(title: str) -> list[list[str]]:

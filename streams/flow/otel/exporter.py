@@ -26,9 +26,9 @@ from streams.flow.common.retry import RetryLoop
 from streams.flow.common.together import together
 from streams.flow.control.session_owners import OwnerOf
 from streams.ports import Ends, ReceivedRecord, RecordStream
-from streams.ports.export import Figure, OutgoingEvent, TelemetryBackend
+from streams.ports.otel import Figure, OutgoingEvent, TelemetryBackend
 
-GROUP: Final = "contextgauge-export"
+GROUP: Final = "contextgauge-otel"
 """The consumer group, behind the settings' prefix."""
 
 _MOST_RUNTIMES: Final = 100_000
@@ -94,10 +94,10 @@ class ExportWorker:
         """Begin on these partitions."""
         self.revoked()
         ports = self._ports
-        ports.telemetry.count("worker_rebalances", worker="export")
-        ports.telemetry.gauge("worker_partitions", len(positions), worker="export")
+        ports.telemetry.count("worker_rebalances", worker="otel")
+        ports.telemetry.gauge("worker_partitions", len(positions), worker="otel")
         ports.health.worker("member")
-        logger.info("assigned", worker="export", partitions=sorted(positions))
+        logger.info("assigned", worker="otel", partitions=sorted(positions))
         for number, position in positions.items():
             lag = Lag(ports, number, "export_lag_records", "export_lag_seconds")
             self._followed[number] = _Followed(lag, position)
@@ -109,7 +109,7 @@ class ExportWorker:
             followed.lag.forget()
         self._followed.clear()
         self._ports.health.released()
-        self._ports.telemetry.gauge("worker_partitions", 0, worker="export")
+        self._ports.telemetry.gauge("worker_partitions", 0, worker="otel")
 
     async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Export records, and acknowledge them once they are accepted. Raises VersionError."""

@@ -13,7 +13,7 @@ from streams import codec
 from streams.edge.memory.log import MemoryLog
 from streams.edge.otlp.backend import OtlpBackend, signals
 from streams.flow.control.session_owners import Owner
-from streams.flow.export.exporter import ExportPorts, ExportWorker
+from streams.flow.otel.exporter import ExportPorts, ExportWorker
 from streams.ports import NewRecord
 from tests.core.given import Given, assistant, boundary, init
 from tests.doubles.record_stream import MemoryRecordStream

@@ -18,10 +18,10 @@ from streams.flow.common.together import together
 from streams.flow.common.topic_watch import known_topics
 from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
 from streams.flow.control.topics_watch import watch_until_stopped
-from streams.flow.export.exporter import GROUP, ExportPorts, ExportWorker
+from streams.flow.otel.exporter import GROUP, ExportPorts, ExportWorker
 from streams.wiring.context import WorkerContext
 
-_CLIENT_ID: Final = "contextgauge-export"
+_CLIENT_ID: Final = "contextgauge-otel"
 
 
 async def export(

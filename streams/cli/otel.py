@@ -1,4 +1,4 @@
-"""`contextgauge export`: records as events and figures for a backend of OpenTelemetry."""
+"""`contextgauge otel`: records as events and figures for a backend of OpenTelemetry."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ from streams.cli.workers.run import run
 from streams.wiring.context import WorkerContext
 
 
-def export(
+def otel(
     *,
     since: Annotated[
         str | None,
@@ -49,8 +49,8 @@ def export(
         return clock.now_ms() - HOUR_MS if begin_ms is None else begin_ms
 
     async def work(worker: WorkerContext) -> None:
-        from streams.wiring.export import export as export_records  # noqa: PLC0415 -- as above
+        from streams.wiring.otel import export  # noqa: PLC0415 -- as above
 
-        await export_records(worker, wanted, since_ms)
+        await export(worker, wanted, since_ms)
 
-    run("export", work, bootstrap_servers)
+    run("otel", work, bootstrap_servers)

@@ -1,4 +1,4 @@
-"""`contextgauge export` with a real Kafka: workers are killed, and the collector is away."""
+"""`contextgauge otel` with a real Kafka: workers are killed, and the collector is away."""
 
 import asyncio
 import signal
@@ -74,7 +74,7 @@ async def test_nothing_is_lost_when_workers_are_killed_and_the_collector_is_away
         async def has_all() -> None:
             await until_so(lambda: records.ids == set(collector.ids()))
 
-        first = command.start_logging(tmp_path / "first", "export", **settings)
+        first = command.start_logging(tmp_path / "first", "otel", **settings)
         await records.write("a")
         await has_all()
         collector.status = 503
@@ -83,7 +83,7 @@ async def test_nothing_is_lost_when_workers_are_killed_and_the_collector_is_away
         await until_so(lambda: collector.requests > asked + 1)
         first.send_signal(signal.SIGKILL)
         await asyncio.to_thread(first.wait)
-        second = command.start_logging(tmp_path / "second", "export", **settings)
+        second = command.start_logging(tmp_path / "second", "otel", **settings)
         await records.write("ccc")
         asked = collector.requests
         await until_so(lambda: collector.requests > asked + 1)
@@ -94,7 +94,7 @@ async def test_nothing_is_lost_when_workers_are_killed_and_the_collector_is_away
         # Its metrics went with its end. What it sent was committed: a third one has nothing to do.
         assert "contextgauge.context.utilization" in collector.figures
         sent = len(collector.events)
-        third = command.start_logging(tmp_path / "third", "export", **settings)
+        third = command.start_logging(tmp_path / "third", "otel", **settings)
         await records.write("dddd")
         await has_all()
         assert len(collector.ids()[sent:]) == len(set(collector.ids()[sent:])) == 20
@@ -118,6 +118,6 @@ def test_what_the_variables_cannot_mean_is_refused(
     command: Command, variables: dict[str, str], words: str
 ) -> None:
     command.environment |= variables
-    result = command("export", BOOTSTRAP_SERVERS="127.0.0.1:1")
+    result = command("otel", BOOTSTRAP_SERVERS="127.0.0.1:1")
     assert result.returncode == Exit.WRONG
     assert words in result.stderr
