@@ -29,6 +29,7 @@ from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
     CompactionStatus,
+    ContentFact,
     InputMessage,
     Normal,
     Response,
@@ -61,16 +62,18 @@ _SELDOM: Final = frozenset({"parentToolUseId", "task_id"}).union(
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
 
-def normalise(body: Body, message: InputMessage) -> Normal | None:
+def normalise(
+    body: Body, message: InputMessage, content: tuple[ContentFact, ...] = ()
+) -> Normal | None:
     """Return what the message says, or None where it is ignorable. Never raises.
 
-    `body` is its object, parsed.
+    `body` is its object, parsed; `content` what was measured of it, where that is asked for (R35).
     """
     line = line_of(body)
     spelling = line.spelling
     signals = line.read(body)
     if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
-        if not signals:
+        if not signals and not content:
             return None
         agent_id = subagent_type = task_id = None
         sidechain = False
@@ -89,10 +92,10 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
             only_new = sidechain or parent_id is not None or not signals
             signals = (*session_facts.transcript_facts(body, only_new=only_new), *signals)
         if parent_id is None and _is_own_call(agent_id, sidechain=sidechain):
-            signals = _of_own_call(agent_id or "", body)
+            signals, content = _of_own_call(agent_id or "", body), ()
     if sidechain or parent_id is not None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
-    if not signals:
+    if not signals and not content:
         return None
     agent, settings = _short(message.publisher_agent_id, MAX_NAME), message.settings
     if agent or settings is not None:
@@ -116,6 +119,7 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         None if line.turn_ms is None else line.turn_ms(body),
         count(body, "ordinal"),
         is_telemetry=session_facts.is_telemetry(body),
+        content=content,
     )
 
 

@@ -120,6 +120,20 @@ def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
     assert len(questions()) > 15
 
 
+def test_calls_of_tools_are_joined_with_their_results(command: Command, projects: Path) -> None:
+    tools = answered(command, "SELECT * FROM tools WHERE result_bytes IS NOT NULL", projects)
+    assert tools
+    assert all(row["duration_ms"] >= 0 and row["input_bytes"] > 0 for row in tools)
+    turns = answered(
+        command, "SELECT * FROM user_turns ORDER BY session_id, chain, number", projects
+    )
+    assert turns
+    numbers: dict[tuple[str, str], int] = Counter()
+    for row in turns:
+        numbers[row["session_id"], row["chain"]] += 1
+        assert row["number"] == numbers[row["session_id"], row["chain"]]
+
+
 def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Path) -> None:
     transcript = min(projects.rglob("*.jsonl"))
     rows = answered(command, "sessions", transcript)

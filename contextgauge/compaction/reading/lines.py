@@ -37,8 +37,11 @@ def reduced(line: Line) -> dict[str, Json] | None:
 
     Reducing what was reduced changes nothing.
     """
-    if _is_of_side(line):
-        return None
+    return None if _is_of_side(line) else reduced_of_any(line)
+
+
+def reduced_of_any(line: Line) -> dict[str, Json] | None:
+    """Return what matters of a line of the main conversation, or of a subagent's own."""
     conversation = line_of(line).conversation
     kept = None if conversation is None else conversation(line)
     if is_linked(line):

@@ -12,6 +12,7 @@ session, `stored_state.py` how that is stored. Where a rule of docs/RULES.md is 
 | R14 to R18, R24: attempts and what triggered them | `compaction_attempts.py`, `transitions.py` |
 | R19 to R23, R27, R33: boundaries, durations, summaries, resets | `compact_boundaries.py` |
 | R34: one event by two ways | `two_ways.py` |
+| R35: what messages contain | `content.py`, `contextgauge/compaction/reading/content_facts.py` |
 | R28, R30: times, ids and forks | `step.py`, `record_ids.py`, `derive.py` |
 
 `rules_config.py` holds the thresholds and windows in force.

@@ -46,6 +46,7 @@ from streams.core.derivation import (
     compaction_attempts as attempts,
 )
 from streams.core.derivation import (
+    content,
     inherited,
     limits,
     own_calls,
@@ -111,6 +112,23 @@ def derive(
 
 def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     """Apply one message to a session in place, and return its records in their order."""
+    return _derive_content(step, normal) if normal.content else _derive_signals(step, normal)
+
+
+def _derive_content(step: Step, normal: Normal) -> tuple[Record, ...]:
+    """Derive a message with what it contains (R35), which changes nothing else of a session."""
+    cause = known.cause_hash(normal.cause)
+    was_known = known.is_known(step.known, cause)
+    records = _derive_signals(step, normal) if normal.signals else ()
+    if was_known:
+        _refresh(step, cause)
+        return records
+    if not known.is_known(step.known, cause):
+        step.known, step.changed = known.add(step.known, cause), True
+    return records + content.measure(step, normal, _chain_of(step.facts, normal)[0])
+
+
+def _derive_signals(step: Step, normal: Normal) -> tuple[Record, ...]:
     signals = normal.signals
     only_fills, of_a_chain = _survey(signals)
     if only_fills:

@@ -39,6 +39,8 @@ RECORD_ORDER: Final = (
     "compaction_complete",
     "context_warning",
     "context_exhausted",
+    "tool_use",
+    "user_turn",
 )
 """The order of the records of one message (docs/RULES.md, «Kinds»)."""
 

@@ -23,7 +23,9 @@ from schemas.records import (
     ContextReset,
     Record,
     SessionInfo,
+    ToolUse,
     Trigger,
+    UserTurn,
 )
 from schemas.views import (
     LAST_COMPACTIONS,
@@ -70,7 +72,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
         chains = _with_chain(chains, read(chain, record, data, compacting=compacting))
     elif isinstance(data, SessionInfo):
         identity = _identify(identity, data)
-    else:
+    elif not isinstance(data, ToolUse | UserTurn):  # these are for analysts alone
         compactions = _compactions(compactions, record, attempt, chains.get(data.chain))
         attempt = _attempt(attempt, record)
         chains = _with_chain(chains, _chain(chains.get(data.chain), record, attempt))

@@ -7,7 +7,16 @@ from contextgauge.errors import ConfigError
 
 _SQL = files(__package__) / "sql"
 
-VIEWS: Final = ("attempts", "compactions", "readings", "receipts", "sessions", "warnings")
+VIEWS: Final = (
+    "attempts",
+    "compactions",
+    "readings",
+    "receipts",
+    "sessions",
+    "tools",
+    "user_turns",
+    "warnings",
+)
 """What questions are asked of; `contextgauge query NAME` shows one whole."""
 
 
