@@ -69,7 +69,8 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
     line = line_of(body)
     spelling = line.spelling
     signals = line.read(body)
-    if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
+    thread_id = message.thread_id or (line.thread(body) if line.thread is not None else None)
+    if body.keys().isdisjoint(_SELDOM) and thread_id is None:
         if not signals:
             return None
         agent_id = subagent_type = task_id = None
@@ -81,8 +82,8 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = flag(body, *spelling.sidechain)
         subagent_type = name(body, *spelling.subagent_type)
         task_id = name(body, "task_id")
-        if message.thread_id is not None and not sidechain and parent_id is None:
-            agent_id, sidechain = _short(message.thread_id, MAX_NAME), True
+        if thread_id is not None and not sidechain and parent_id is None:
+            agent_id, sidechain = _short(thread_id, MAX_NAME), True
             subagent_type = None if line.head is None else line.head(body).subagent_type
             signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):

@@ -162,7 +162,8 @@ class LineType(NamedTuple):
     person typed. `instructions` gives the system prompt that a line has, `attached` the text that
     a runtime attached and its model sees. `head` is of lines that begin a file. `moment` gives the
     time of a line without `timestamp`, `turn_ms` when the turn began that a line opens, both in
-    milliseconds since 1970.
+    milliseconds since 1970. `thread` gives the subagent whose a line is, where it stands in the
+    file of its session and names it otherwise than by a field of the `spelling` (R2).
     """
 
     read: Reader = _nothing
@@ -174,6 +175,7 @@ class LineType(NamedTuple):
     head: Callable[[Body], FileHead] | None = None
     moment: Callable[[Body], int | None] | None = None
     turn_ms: Callable[[Body], int | None] | None = None
+    thread: Callable[[Body], str | None] | None = None
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
     cause: Callable[[Body], str | None] | None = None

@@ -136,4 +136,11 @@ ADAPTERS: Final = (
         ),
         folders=Folders(("OPENCLAW_STATE_DIR",), ("~/.openclaw",), "agents"),
     ),
+    Adapter(
+        runtime="openclaw",
+        label="OpenClaw trajectory",
+        instead="this is the diagnostic trace of an OpenClaw session, which repeats its prompts "
+        "and sums up its usage: name the file next to it without `.trajectory`",
+        signs=({"traceSchema": "openclaw-trajectory", "sessionId": str},),
+    ),
 )

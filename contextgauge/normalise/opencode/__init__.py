@@ -49,7 +49,7 @@ from contextgauge.normalise.signals import (
 )
 from contextgauge.normalise.spellings import COMMON
 from contextgauge.normalise.tells import Source, Tells
-from contextgauge.normalise.usage import summary_cost
+from contextgauge.normalise.usage import summary_cost, without_cached
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
@@ -95,7 +95,8 @@ def _counts(tokens: Body) -> tuple[Usage, int | None]:
     `output` leaves the reasoning out or not, by version.
     """
     cache = mapping(tokens, "cache") or {}
-    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    counted = without_cached(tokens.get("input"), count(cache, "read"), count(cache, "write"))
+    usage = counted or Usage(None, None, None)
     total = count(tokens, "total")
     return usage, count(tokens, "output") if total is None else max(0, total - usage.used)
 
