@@ -272,9 +272,10 @@ class Joined(NamedTuple):
     """How a session in JSON documents, which its runtime writes again, is read as lines.
 
     A file that the adapter's `files` describe, and whose name ends with `suffix`, is a session's,
-    if it has one of the `signs`. `others` are files that belong to it, as patterns of paths from
-    its folder, in which `{}` is its name without the suffix. `lines` gives the lines' objects of
-    the document and of those others: for each pattern the objects of its files, by their names.
+    if it has one of the `signs`; with a `/` before it, the suffix is the whole name. `others` are
+    files that belong to it, as patterns of paths from its folder, in which `{}` is its name without
+    the suffix. `lines` gives the lines' objects of the document and of those others: for each
+    pattern the objects of its files, by their names.
     """
 
     suffix: str

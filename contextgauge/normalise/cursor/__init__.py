@@ -97,8 +97,8 @@ FROM conversation WHERE used > 0 ORDER BY number LIMIT :limit
 """
 )
 
-_SESSIONS: Final = (
-    _OWN.replace("$after", "-1") + "SELECT id, title FROM conversation WHERE used > 0"
+_SESSIONS: Final = "$own SELECT id, title FROM conversation WHERE used > 0".replace(
+    "$own", _OWN.replace("$after", "-1")
 )
 
 _FIELDS: Final[Fields] = {
