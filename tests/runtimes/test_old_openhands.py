@@ -93,7 +93,7 @@ def test_a_session_has_sizes_a_condensation_and_times(tmp_path: Path) -> None:
 
 
 def test_a_trajectory_that_was_saved_has_the_same_sizes(tmp_path: Path) -> None:
-    kept = [condensed(7, forgotten_event_ids=[2, 3]), condensed(8, forgotten_event_ids=None)]
+    kept = [condensed(6, forgotten_event_ids=[2, 3]), condensed(7, forgotten_event_ids=None)]
     listed = [*EVENTS[:6], *kept, *EVENTS[8:]]
     records = records_of(tmp_path, {"trajectory.json": listed})
     assert {each.data.session_id for each in records} == {"trajectory.json"}
