@@ -206,6 +206,12 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
     assert found.format.label == label
 
 
+def test_a_chat_of_warnings_alone_is_known_by_its_header(tmp_path: Path) -> None:
+    warned = {"id": "w", "timestamp": "2026-02-03", "type": "warning", "content": "A hook failed."}
+    chat = {**CHAT, "messages": [warned]}
+    assert refusal_of(str(written(tmp_path, json.dumps(chat, indent=1).encode()))) is None
+
+
 def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
     for body in (FRAMES[0], CHAT, {"type": "session_meta", "payload": {"id": "s"}}):
         assert refusal_of(str(written(tmp_path, compact(body)))) is None
