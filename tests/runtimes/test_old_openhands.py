@@ -43,12 +43,12 @@ def of_call(number: int, response: str, prompt: int, read: int = 0) -> Body:
 
 
 def called(number: int, response: str, prompt: int, read: int = 0) -> Body:
-    own = {"action": "run", "args": {"command": WORDS}}
-    return event(number, **own, **of_call(number, response, prompt, read))
+    of_call_too = of_call(number, response, prompt, read)
+    return event(number, action="run", args={"command": WORDS}, **of_call_too)
 
 
 def result(number: int, response: str, prompt: int) -> Body:
-    own = {"observation": "run", "content": WORDS, "extras": {"command": WORDS}}
+    own: Body = {"observation": "run", "content": WORDS, "extras": {"command": WORDS}}
     return event(number, **own, **of_call(number, response, prompt))
 
 

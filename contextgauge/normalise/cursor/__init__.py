@@ -22,7 +22,7 @@ from contextgauge.normalise.fields import count, in_range, name, window
 from contextgauge.normalise.limit_signals import OwnWindow
 from contextgauge.normalise.signals import Body, Response, SessionFacts, Signal, Usage
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 _AUTOMATIC: Final = "default"
 """What stands for a model that Cursor chooses itself."""
@@ -126,11 +126,15 @@ ADAPTERS: Final = (
         ),
         tells=Tells(
             version="2.x",
+            compared=Compared(
+                2, 2, mended=2, sources=("Aleksey0x/CursorSync: globalStorage/state.vscdb",)
+            ),
             window=Source.MEASURED,
             size=Source.MEASURED,
             note="Cursor keeps the last size of a conversation: earlier ones are seen where it is "
-            "followed. Its summaries show as smaller sizes alone, and it does not keep the model "
-            "where it chooses it itself. Its CLI keeps no sizes.",
+            "followed. In the middle of 2025 it is that of the last answer, without a window. Its "
+            "summaries show as smaller sizes alone, and it does not keep the model where it "
+            "chooses it itself. Its CLI keeps no sizes.",
         ),
     ),
 )

@@ -37,7 +37,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.records import Json
 
 _COMMAND: Final = re.compile(r"\s*/(clear|reset|compact)(?:\s|\Z)")
@@ -207,6 +207,7 @@ ADAPTERS: Final = (
         beginning=beginning,
         tells=Tells(
             version="1.49.0",
+            compared=Compared(7, 460, mended=62),
             window=Source.MEASURED,
             size=Source.MEASURED,
             start=Source.MEASURED,

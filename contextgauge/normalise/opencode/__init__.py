@@ -48,7 +48,7 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.normalise.usage import summary_cost, without_cached
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
@@ -291,7 +291,9 @@ _PARTS: Final = {
 }
 
 
-def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> Adapter:
+def database_adapter(
+    label: str, key: Runtime, version: str, compared: Compared, **sign: object
+) -> Adapter:
     """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
     signs = ({**sign, "sessionID": str, "part": dict},)
     return Adapter(
@@ -327,6 +329,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
         prompt_words=('"text"',),
         tells=Tells(
             version,
+            compared=compared,
             window=Source.DERIVED,
             size=Source.MEASURED,
             start=Source.MEASURED,
@@ -343,4 +346,11 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
     )
 
 
-ADAPTERS: Final = (database_adapter("opencode", "opencode", "2.0.26"),)
+ADAPTERS: Final = (
+    database_adapter(
+        "opencode",
+        "opencode",
+        "2.0.26",
+        Compared(1, 26, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+    ),
+)

@@ -24,7 +24,7 @@ from contextgauge.normalise.adapter import (
 )
 from contextgauge.normalise.openhands import conversation, events, old_events
 from contextgauge.normalise.responses import CONTENT
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 _STATE: Final = {"id": str, "agent": dict, "stats.usage_to_metrics": dict}
 _EVENT: Final = {"kind": str, "id": str, "timestamp": str, "source": str}
@@ -136,6 +136,16 @@ ADAPTERS: Final = (
         prompt_words=("user",),
         tells=Tells(
             version="0.62",
+            compared=Compared(
+                5,
+                99,
+                3,
+                mended=102,
+                sources=(
+                    "OpenHands/OpenHands: tests/runtime/trajs",
+                    "thefaftek-git/tls_scanner: trajectory.json",
+                ),
+            ),
             size=Source.MEASURED,
             end=Source.MEASURED,
             summary=Source.MEASURED,
