@@ -18,8 +18,8 @@ DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "RUNTIMES.md"
 _BY_TESTS: Final = ("Claude Code", "Codex")
 
 _COMPARED: Final = """Public sessions whose sizes and compactions a few lines of code of their own
-read, too: all are equal now. *mended*: of how many they were not before. Of the responses some have no size.
-Home folders that were published as a whole are counted, but not named.
+read, too: all are equal now. *mended*: of how many they were not before. Some responses have no
+size. Home folders that were published as a whole are counted, but not named.
 
 | runtime | sessions | responses | compactions | mended | from |
 |---|---|---|---|---|---|

@@ -1,7 +1,7 @@
 """R32: OpenHands before 1.0, as version 0.62 writes it: an event is a file, or all are in one.
 
-The shape is that of public trajectories (OpenHands/OpenHands, tests/runtime/trajs, and one of 210
-events with three condensations); all values are made up.
+The shape is that of public trajectories (OpenHands/OpenHands has some for its tests, and
+thefaftek-git/tls_scanner one of 210 events with three condensations); all values are made up.
 """
 
 import json

@@ -142,7 +142,7 @@ ADAPTERS: Final = (
                 3,
                 mended=102,
                 sources=(
-                    "OpenHands/OpenHands: tests/runtime/trajs",
+                    "OpenHands/OpenHands: trajs of its tests",
                     "thefaftek-git/tls_scanner: trajectory.json",
                 ),
             ),
