@@ -72,7 +72,8 @@ def normalise(
     line = line_of(body)
     spelling = line.spelling
     signals = line.read(body)
-    if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
+    thread_id = message.thread_id or (line.thread(body) if line.thread is not None else None)
+    if body.keys().isdisjoint(_SELDOM) and thread_id is None:
         if not signals and not content:
             return None
         agent_id = subagent_type = task_id = None
@@ -84,8 +85,8 @@ def normalise(
         sidechain = flag(body, *spelling.sidechain)
         subagent_type = name(body, *spelling.subagent_type)
         task_id = name(body, "task_id")
-        if message.thread_id is not None and not sidechain and parent_id is None:
-            agent_id, sidechain = _short(message.thread_id, MAX_NAME), True
+        if thread_id is not None and not sidechain and parent_id is None:
+            agent_id, sidechain = _short(thread_id, MAX_NAME), True
             subagent_type = None if line.head is None else line.head(body).subagent_type
             signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):
@@ -98,7 +99,7 @@ def normalise(
     if not signals and not content:
         return None
     agent, settings = _short(message.publisher_agent_id, MAX_NAME), message.settings
-    if agent or settings is not None:
+    if signals and (agent or settings is not None):
         only_new = sidechain or parent_id is not None
         signals = _of_publisher(signals, agent, settings, only_new=only_new)
     own_ms = moment_ms(body.get("timestamp"))

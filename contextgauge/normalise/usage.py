@@ -125,6 +125,19 @@ def read_inside(prompt: int | None, read: int | None, creation: int | None = Non
     return Usage(rest - (creation or 0), creation, read)
 
 
+def without_cached(sent: Json, read: int | None, creation: int | None) -> Usage | None:
+    """Return the counts of an input that was reckoned as the prompt less its cached part.
+
+    A provider that rounds the cached part up makes it negative: only both together are right.
+    """
+    if isinstance(sent, int) and sent < 0 and read is not None:
+        return Usage(0, creation, max(read + sent, 0))
+    fresh = count({"sent": sent}, "sent")
+    if fresh is None and read is None and creation is None:
+        return None
+    return Usage(fresh, creation, read)
+
+
 def _next_to_input(usage: Body) -> Usage | None:
     counted = usage
     for entry in reversed(items(usage, "iterations")):

@@ -36,7 +36,7 @@ from contextgauge.normalise.signals import (
     Signal,
     UserLine,
 )
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.normalise.usage import read_gemini_tokens
 from contextgauge.records import Json
 
@@ -151,6 +151,14 @@ ADAPTERS: Final = (
         compacts_itself=True,
         tells=Tells(
             version="0.56",
+            compared=Compared(
+                31,
+                314,
+                sources=(
+                    "entireio/cli: entire/checkpoints/v1",
+                    "wingorithm/Vibe-Coding-Comparison-Project: .gemini/tmp",
+                ),
+            ),
             window=Source.DERIVED,
             size=Source.MEASURED,
             end=Source.DERIVED,

@@ -22,7 +22,7 @@ from contextgauge.normalise.adapter import (
 from contextgauge.normalise.fields import mapping
 from contextgauge.normalise.pi import FIELDS, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, SessionFacts, Signal
-from contextgauge.normalise.tells import Source
+from contextgauge.normalise.tells import Compared, Source
 
 _FACTS: Final = entries.runtime_facts("openclaw")
 
@@ -119,8 +119,16 @@ ADAPTERS: Final = (
         database=Database((_ROWS,), (_SESSIONS,)),
         tells=TELLS._replace(
             version="2026.9",
+            compared=Compared(
+                79,
+                2_704,
+                2,
+                mended=30,
+                sources=("bhagya554/AITesterBlueprint_OpenClawMasterClass: agents/main/sessions",),
+            ),
             own_cost=Source.UNKNOWN,
-            note="From 2026.8 on, the sessions of an agent are in a database.",
+            note="From 2026.8 on, the sessions of an agent are in a database. A session that was "
+            "reset is left out: its file has another ending.",
         ),
         files=(
             rf"agents/[^/]+/sessions/(?P<session>{UUID})(?:-topic-[^/]*)?\.jsonl",
@@ -135,5 +143,12 @@ ADAPTERS: Final = (
             ),
         ),
         folders=Folders(("OPENCLAW_STATE_DIR",), ("~/.openclaw",), "agents"),
+    ),
+    Adapter(
+        runtime="openclaw",
+        label="OpenClaw trajectory",
+        instead="this is the diagnostic trace of an OpenClaw session, which repeats its prompts "
+        "and sums up its usage: name the file next to it without `.trajectory`",
+        signs=({"traceSchema": "openclaw-trajectory", "sessionId": str},),
     ),
 )

@@ -48,8 +48,8 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
-from contextgauge.normalise.usage import summary_cost
+from contextgauge.normalise.tells import Compared, Source, Tells
+from contextgauge.normalise.usage import summary_cost, without_cached
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
@@ -95,7 +95,8 @@ def _counts(tokens: Body) -> tuple[Usage, int | None]:
     `output` leaves the reasoning out or not, by version.
     """
     cache = mapping(tokens, "cache") or {}
-    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    counted = without_cached(tokens.get("input"), count(cache, "read"), count(cache, "write"))
+    usage = counted or Usage(None, None, None)
     total = count(tokens, "total")
     return usage, count(tokens, "output") if total is None else max(0, total - usage.used)
 
@@ -290,7 +291,9 @@ _PARTS: Final = {
 }
 
 
-def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> Adapter:
+def database_adapter(
+    label: str, key: Runtime, version: str, compared: Compared, **sign: object
+) -> Adapter:
     """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
     signs = ({**sign, "sessionID": str, "part": dict},)
     return Adapter(
@@ -326,6 +329,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
         prompt_words=('"text"',),
         tells=Tells(
             version,
+            compared=compared,
             window=Source.DERIVED,
             size=Source.MEASURED,
             start=Source.MEASURED,
@@ -342,4 +346,11 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
     )
 
 
-ADAPTERS: Final = (database_adapter("opencode", "opencode", "2.0.26"),)
+ADAPTERS: Final = (
+    database_adapter(
+        "opencode",
+        "opencode",
+        "2.0.26",
+        Compared(1, 26, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+    ),
+)

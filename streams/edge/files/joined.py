@@ -85,11 +85,11 @@ class JoinedContent(Content):
 
 def open_joined(path: str) -> JoinedContent | None:
     """Open a session's document; None for a file that is none. Raises OSError."""
-    if not path.endswith(_SUFFIXES):
-        return None
     shown = path.replace(os.sep, "/")
+    if not shown.endswith(_SUFFIXES):
+        return None
     for patterns, adapter, joined in _PATHS:
-        is_named = path.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
+        is_named = shown.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
         if not is_named:
             continue
         opened = _seen(path), _document(path)

@@ -65,7 +65,7 @@ class FileTail:
         """Whether what it holds has another size than the file, as far as that is known."""
         self.reported_error: str | None = None
         """The error that was reported last: why it cannot be read."""
-        self._fallback = fallback
+        self._fallback = fallback or (source.session if source.is_runtimes_own else None)
         self._file: Content | None = None
         self._is_decided = False
         self._container = Container("stream", None)

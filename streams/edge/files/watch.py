@@ -48,13 +48,15 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 class InputSource(NamedTuple):
     """One container to read. `name` is for messages; `session` what the file's name stands for.
 
-    `thread_id` is the subagent's that the path names.
+    `thread_id` is the subagent's that the path names. `is_runtimes_own`: the path is one of a
+    runtime's that name their session, so lines which name none are of it.
     """
 
     name: str
     path: Path | None
     session: str | None
     thread_id: str | None = None
+    is_runtimes_own: bool = False
 
 
 class TranscriptFile(NamedTuple):
@@ -304,7 +306,7 @@ def source_of(name: str) -> InputSource:
     path = Path(name)
     shown = name_of(str(path.absolute()))
     session = shown.session if shown.has_folder else shown.unit
-    return InputSource(str(path), path, session, shown.thread)
+    return InputSource(str(path), path, session, shown.thread, shown.session is not None)
 
 
 def _is_session_folder(folder: Path, main: Path) -> bool:

@@ -140,8 +140,11 @@ def test_r35_all_other_records_are_the_same(provider: str) -> None:
     options = SimulationOptions(sessions=2, turns=12, providers=(provider,))
     others, added = [], 0
     for each in simulate(options):
-        others += [(record.id, record.data) for record in plain.take(json.loads(each.named()))]
-        for record in measuring.take(json.loads(each.named())):
+        others += [
+            (record.id, record.data)
+            for record in plain.take(json.loads(each.named()), agent_id="planner")
+        ]
+        for record in measuring.take(json.loads(each.named()), agent_id="planner"):
             if isinstance(record.data, ToolUse | UserTurn):
                 added += 1
             else:
