@@ -20,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from streams.edge.files.failures import SETTLED_S, signature_of
 from streams.edge.files.housekeeping import metadata_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.positions import Position, StoredPositions, absolute
@@ -92,7 +93,7 @@ class Follower:
     @property
     def unreadable(self) -> int:
         """How many files could not be read when they were looked at last."""
-        return sum(tail.reported_error is not None for tail in self._tails.values())
+        return sum(tail.failure.reported is not None for tail in self._tails.values())
 
     @property
     def lag(self) -> int:
@@ -115,7 +116,7 @@ class Follower:
         positions = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
             at = tail.acknowledged
-            modified_ns, file_bytes = (at.end == tail.size and tail.signature) or (0, 0)
+            modified_ns, file_bytes, _ = (at.end == tail.size and tail.signature) or (0, 0, 0)
             positions[at.identity] = at._replace(
                 path=absolute(tail.source.name),
                 modified_ns=modified_ns,
@@ -145,7 +146,8 @@ class Follower:
         self._rename(files)
         for each in files:
             tail = self._tails.get(each.path)
-            if tail is not None and tail.read.identity != (each.stat.st_dev, each.stat.st_ino):
+            is_other = tail and tail.read.identity != (each.stat.st_dev, each.stat.st_ino)
+            if tail is not None and is_other and tail.failure.refused != signature_of(each.stat):
                 tail = self._replaced(tail, each)
             if tail is None:
                 self._tails[each.path] = self._begin(each, now_s)
@@ -190,7 +192,7 @@ class Follower:
         tail = FileTail(source_of(file.place), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
-        tail.signature = (status.st_mtime_ns, status.st_size)
+        tail.signature = signature_of(status)
         if self._again and self._swept_s is None:
             self._remembered.forget(identity, named)
         stored: Position | None
@@ -260,6 +262,7 @@ class Follower:
             is_copy = tail.read.end > 0 and tail.holds_what_was_read(content)
         finally:
             content.close()
+        self._say(tail, tail.failure.end())
         self._remembered.drop(tail.acknowledged.identity)
         if is_copy or tail.sent.are_known:
             tail.close()
@@ -310,9 +313,10 @@ class Follower:
 
     def _look_at(self, tail: FileTail, status: os.stat_result, now_s: float) -> None:
         """Take note of a file's growth, or that its content is another's."""
-        signature = (status.st_mtime_ns, status.st_size)
-        if signature == tail.signature:
+        signature = signature_of(status)
+        if signature in (tail.signature, tail.failure.refused):
             tail.looked_s = now_s
+            self._report_failure(tail)
             return
         tail.signature = signature
         tail.changed_s = now_s
@@ -328,9 +332,9 @@ class Follower:
             return
         if self._opened > _MOST_OPEN:
             tail.close()
-        tail.reported_error = None
-        if not holds and (news := tail.begin_again()) is not None:
-            self._report(news)
+        self._say(tail, tail.failure.end())
+        if not holds:
+            self._say(tail, tail.begin_again())
 
     def _read_all(self, now_s: float) -> Iterator[LineBatch]:
         opened = 0
@@ -362,11 +366,19 @@ class Follower:
             self._report_error(tail, error)
         else:
             if final and not self._follow and tail.read.end < tail.size:
-                self._report(f"{tail.source.name}: rewritten while it was read: publish it again")
+                self._say(tail, "rewritten while it was read: publish it again")
 
     def _report_error(self, tail: FileTail, error: OSError) -> None:
         """Report once why a file cannot be read; the next look at it retries."""
-        if (text := tail.give_up(error)) is not None:
+        tail.give_up(error, self._clock.monotonic_s())
+        self._report_failure(tail)
+
+    def _report_failure(self, tail: FileTail) -> None:
+        settled_s = SETTLED_S if self._follow else -1.0
+        self._say(tail, tail.failure.news(self._clock.monotonic_s(), settled_s))
+
+    def _say(self, tail: FileTail, text: str | None) -> None:
+        if text is not None:
             self._report(f"{tail.source.name}: {text}")
 
     def _read_orphan(self, tail: FileTail, now_s: float) -> Iterator[LineBatch]:

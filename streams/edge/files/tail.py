@@ -14,7 +14,12 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import HELD_LINE_BYTES, Content, DamagedError
+from streams.edge.files.content import (
+    HELD_LINE_BYTES,
+    Content,
+    DamagedError,
+    UnreadableDocumentError,
+)
 from streams.edge.files.documents import (
     HEAD_BYTES,
     Document,
@@ -22,7 +27,8 @@ from streams.edge.files.documents import (
     first_objects,
     torn,
 )
-from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
+from streams.edge.files.failures import ReadingFailure, Signature
+from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError
 from streams.edge.files.lines import SentLines, is_signed, line_of, values_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.origins import CopiedHistory, copied_history
@@ -55,16 +61,16 @@ class FileTail:
         """Bytes from here on were seen when they were written."""
         self.looked_s = 0.0
         self.changed_s = 0.0
-        self.signature: tuple[int, int] | None = None
-        """Time and size of what was last looked at: the same again is no change."""
+        self.signature: Signature | None = None
+        """That of what was last looked at: the same again is no change."""
         self.waits = False
         """Whether all whole lines were read, and the last one has no end yet."""
         self.was_replaced = False
         """Whether another file has its name."""
         self.is_measured = position.stored_bytes > 0
         """Whether what it holds has another size than the file, as far as that is known."""
-        self.reported_error: str | None = None
-        """The error that was reported last: why it cannot be read."""
+        self.failure = ReadingFailure()
+        """Why it cannot be read."""
         self._fallback = fallback
         self._file: Content | None = None
         self._is_decided = False
@@ -130,17 +136,13 @@ class FileTail:
         self.size = file.size()
         self.live_from = min(self.live_from, self.size) if file.can_grow else self.size
 
-    def give_up(self, error: OSError) -> str | None:
-        """Let go of a file that cannot be read, for now; return why where that is news."""
+    def give_up(self, error: OSError, now_s: float) -> None:
+        """Let go of a file that cannot be read, for now."""
         self.close()
-        reported_error = reason_of(error)
-        if not isinstance(error, DamagedError):
+        self.failure.take(error, self.signature, self.changed_s, now_s)
+        if not isinstance(error, DamagedError) or isinstance(error, UnreadableDocumentError):
             self.signature = None
             self.size = min(self.size, self.read.end)
-        if error.errno in (errno.ESTALE, errno.ENOENT) or reported_error == self.reported_error:
-            return None
-        self.reported_error = reported_error
-        return reported_error
 
     def rewind(self) -> None:
         """Read again what was not acknowledged; it is sent long after it was written."""
@@ -156,8 +158,7 @@ class FileTail:
         self.acknowledged = begin
         self.live_from = self.size
         self._go_to(begin)
-        name = self.source.name
-        return None if self.sent.are_known else f"{name}: rewritten: it is read from its beginning"
+        return None if self.sent.are_known else "rewritten: it is read from its beginning"
 
     def _go_to(self, position: Position) -> None:
         self.read = position
