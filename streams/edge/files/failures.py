@@ -7,6 +7,7 @@ before it is another one: reading it takes all of it.
 
 import errno
 import os
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from streams.edge.files.content import UnreadableDocumentError
@@ -74,3 +75,26 @@ def _may_pass(error: OSError) -> bool:
     if isinstance(error, UnreadableDocumentError):
         return error.may_be_written
     return error.errno in _REPLACED
+
+
+class UnseenFiles:
+    """Files and folders that could not be looked at the last time, so that each is reported once.
+
+    `to` gets those with the same reason in one line.
+    """
+
+    def __init__(self, to: Callable[[str], None]) -> None:
+        self._to = to
+        self._reasons: dict[str, str] = {}
+
+    def report(self, unseen: Mapping[str, OSError]) -> None:
+        """Report what is new of what cannot be looked at by now."""
+        reasons = {path: str(error.strerror) for path, error in unseen.items()}
+        new: dict[str, list[str]] = {}
+        for path, reason in reasons.items():
+            if self._reasons.get(path) != reason:
+                new.setdefault(reason, []).append(path)
+        self._reasons = reasons
+        for reason, (path, *others) in new.items():
+            more = f" and {len(others)} more" if others else ""
+            self._to(f"{path}{more}: cannot be read: {reason}")

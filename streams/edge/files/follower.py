@@ -20,12 +20,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from streams.edge.files.failures import SETTLED_S, signature_of
+from streams.edge.files.failures import SETTLED_S, UnseenFiles, signature_of
+from streams.edge.files.formats import reason_of
 from streams.edge.files.housekeeping import metadata_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.positions import Position, StoredPositions, absolute
 from streams.edge.files.tail import FileTail
-from streams.edge.files.watch import FolderInodes, TranscriptFile, source_of
+from streams.edge.files.taking_up import FolderInodes, is_as_left, taken_up
+from streams.edge.files.watch import Look, TranscriptFile, source_of
 from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2
@@ -45,9 +47,6 @@ _LIVE_GAP_S = 5.0
 _RECENT_S = 60.0
 """A new file that was written to longer ago than this was moved here."""
 
-_GRACE_S = 10.0
-"""A file that lost its name is read on until it has not grown for so long."""
-
 _MOST_OPEN = 128
 """Descriptors held, and as many opened in one look, one reading and of files without a name: most
 systems allow 1 024, of which others need some."""
@@ -58,7 +57,7 @@ class Follower:
 
     def __init__(
         self,
-        look: Callable[[float], Sequence[TranscriptFile]],
+        look: Look,
         positions: Iterable[Position],
         clock: Clock,
         *,
@@ -73,6 +72,7 @@ class Follower:
         self._follow = follow
         self._again = again
         self._report = report
+        self._unseen = UnseenFiles(report)
         self._remembered = StoredPositions(positions)
         self._tails: dict[str, FileTail] = {}
         self._orphans: list[FileTail] = []
@@ -141,7 +141,9 @@ class Follower:
 
     def _sweep(self, now_s: float) -> None:
         """Look at all files: new ones, renamed ones, grown ones."""
-        files = self._look_around(now_s)
+        unseen: dict[str, OSError] = {}
+        files = self._look_around(now_s, unseen.__setitem__)
+        self._unseen.report(unseen)
         self._inodes = FolderInodes()
         self._rename(files)
         for each in files:
@@ -198,7 +200,7 @@ class Follower:
         stored: Position | None
         for stored in self._remembered.may_be(identity, named):
             tail.read = tail.acknowledged = stored._replace(device=identity[0], inode=identity[1])
-            if self._is_as_left(tail, stored, file):
+            if is_as_left(tail, stored, file):
                 self.already_sent += stored.number + bool(stored.unfinished)
                 break
             tail.read = tail.acknowledged = Position(named, *identity)
@@ -210,20 +212,6 @@ class Follower:
                 self._resume_former(former, file, now_s)
         tail.live_from = 0 if self._is_new(file, now_s) else tail.size
         return tail
-
-    def _is_as_left(self, tail: FileTail, stored: Position, file: TranscriptFile) -> bool:
-        status = file.stat
-        untouched = (status.st_size, status.st_mtime_ns) == (stored.file_bytes, stored.modified_ns)
-        if untouched and stored.identity == (status.st_dev, status.st_ino):
-            tail.size, tail.is_measured = stored.end, stored.stored_bytes > 0
-            return True  # nothing was written since: it need not be opened
-        try:
-            return tail.holds_what_was_read(tail.open(file.place))
-        except OSError:
-            tail.size, tail.signature = max(tail.size, stored.end + 1), None
-            return True  # unknown: reading it will raise the reason, and it is looked at again
-        finally:
-            tail.close()
 
     def _is_new(self, file: TranscriptFile, now_s: float) -> bool:
         """Return whether a file came into being under the eyes of this follower."""
@@ -239,17 +227,14 @@ class Follower:
         path = self._inodes.find(Path(file.place).parent, former.identity)
         if path is None:
             return
-        tail = FileTail(source_of(file.place), former, self._fallback)
-        tail.looked_s = tail.changed_s = now_s
         try:
-            tail.size = path.stat().st_size
-            if tail.holds_what_was_read(tail.open(str(path))):
-                tail.live_from, tail.was_replaced = tail.size, True
-                self._orphans.append(tail)
-                return
-        except OSError:
-            pass
-        tail.close()
+            tail = taken_up(path, former, file.place, self._fallback)
+        except OSError as error:
+            self._report(f"{path}: {reason_of(error)}: what was added to it last is not sent")
+            return
+        if tail is not None:
+            tail.looked_s = tail.changed_s = now_s
+            self._orphans.append(tail)
 
     def _replaced(self, tail: FileTail, file: TranscriptFile) -> FileTail | None:
         """Take note that another file has the name now; return the tail if it goes on there."""
@@ -278,7 +263,9 @@ class Follower:
         if not tail.is_open:
             path = self._inodes.find(Path(tail.source.name).parent, tail.read.identity)
             try:
-                if path is None or len(self._orphans) >= _MOST_OPEN:
+                # Of a file that had nothing yet, the inode alone is no proof.
+                is_known = tail.read.end or tail.lag
+                if path is None or not is_known or len(self._orphans) >= _MOST_OPEN:
                     raise FileNotFoundError
                 tail.open(str(path))
             except OSError:
@@ -385,12 +372,14 @@ class Follower:
         """Read a file without a name to its end; after a while, its last line is its last."""
         try:
             size = tail.open(tail.source.name).size()
-        except OSError:  # it could not be read, and let go of then: there is no way back to it
+        except OSError as error:  # there is no way back to it
             self._orphans.remove(tail)
+            if tail.lag and not tail.failure.reported:
+                self._say(tail, f"{reason_of(error)}: what was added to it last is not sent")
             return
         if size > tail.size:
             tail.size, tail.changed_s = size, now_s
-        is_over = not self._follow or now_s - tail.changed_s > _GRACE_S
+        is_over = not self._follow or now_s - tail.changed_s > SETTLED_S
         yield from self._read(tail, now_s, final=is_over)
         # Until all of it is acknowledged it may have to be read again.
         if is_over and tail.acknowledged == tail.read and not self._stopping.is_set():

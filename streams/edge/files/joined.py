@@ -97,7 +97,7 @@ def open_joined(path: str) -> JoinedContent | None:
         is_named = path.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
         if not is_named:
             continue
-        seen = _seen(path)
+        seen, *_ = map(_seen, (path, *chain(*parts_of(path))))
         document = _document(seen)
         if has_sign_of(adapter, document):
             return JoinedContent(path, adapter, joined, (seen, document))

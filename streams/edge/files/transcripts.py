@@ -14,10 +14,10 @@ first. All of it blocks, in one thread.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from streams import codec
-from streams.edge.files.failures import ReadingFailure
+from streams.edge.files.failures import ReadingFailure, UnseenFiles
 from streams.edge.files.housekeeping import metadata_of, places
 from streams.edge.files.names import group_of
 from streams.edge.files.positions import Position, from_entry
@@ -33,7 +33,7 @@ from streams.edge.files.unread import (
     tasks_of,
     unread_tail,
 )
-from streams.edge.files.watch import Failed, TranscriptFile, source_of
+from streams.edge.files.watch import Look, source_of
 from streams.ports import Clock, ReadingProgress, TranscriptPiece
 
 _SWEEP_S = 0.2
@@ -74,7 +74,7 @@ class LocalTranscripts:
 
     def __init__(
         self,
-        look: Callable[[float, Failed], Sequence[TranscriptFile]],
+        look: Look,
         marks: Mapping[str, bytes],
         clock: Clock,
         report: Callable[[str], None],
@@ -96,8 +96,7 @@ class LocalTranscripts:
         self._failed: dict[str, ReadingFailure] = {}
         self._retry_s: dict[str, float] = {}
         """When files that could not be read are tried again."""
-        self._unseen: dict[str, str] = {}
-        """Why files and folders could not be looked at the last time."""
+        self._unseen = UnseenFiles(report)
         self._elsewhere: set[str] = set()
         """Files that other processes read."""
         self._tails: dict[str, FileTail] = {}
@@ -192,7 +191,7 @@ class LocalTranscripts:
         lost = self._restore() if self._swept_s is None else []
         unseen: dict[str, OSError] = {}
         files = self._look_around(now_s, unseen.__setitem__)
-        self._report_unseen(unseen)
+        self._unseen.report(unseen)
         gap_s = None if self._swept_s is None else now_s - self._swept_s
         self._files = {each.path: seen_of(each.stat, each.place) for each in files}
         since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
@@ -231,18 +230,6 @@ class LocalTranscripts:
                 lost.append(path)
         self._marks = {}
         return lost
-
-    def _report_unseen(self, unseen: Mapping[str, OSError]) -> None:
-        """Report once what cannot be looked at; those with the same reason in one line."""
-        reasons = {path: str(error.strerror) for path, error in unseen.items()}
-        new: dict[str, list[str]] = {}
-        for path, reason in reasons.items():
-            if self._unseen.get(path) != reason:
-                new.setdefault(reason, []).append(path)
-        self._unseen = reasons
-        for reason, (path, *others) in new.items():
-            more = f" and {len(others)} more" if others else ""
-            self._report(f"{path}{more}: cannot be read: {reason}")
 
     def _look_at_hot(self) -> list[str]:
         """Look at the files that changed lately; return those that are lost."""
