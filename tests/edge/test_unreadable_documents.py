@@ -4,11 +4,12 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import pytest
 
 from streams.edge.files import joined
+from streams.edge.files.content import HELD_LINE_BYTES
 from streams.edge.files.failures import READ_AGAIN, SETTLED_S
 from tests.commands import Command
 from tests.edge.test_local_transcripts import Reading
@@ -37,20 +38,19 @@ def tear_a_part(path: Path) -> None:
 
 
 def enlarge(path: Path) -> None:
-    os.truncate(path, joined.HELD_LINE_BYTES + 1)
+    os.truncate(path, HELD_LINE_BYTES + 1)
 
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is read of documents, each time."""
     found: list[str] = []
-    really: Callable[..., Any] = joined._document
 
-    def noting(seen: Any) -> Any:
-        found.append(Path(seen[0]).name)
-        return really(seen)
+    def noting(path: str, mode: str) -> IO[bytes]:
+        found.append(Path(path).name)
+        return open(path, mode)  # noqa: PTH123, SIM115 -- in the place of the other
 
-    monkeypatch.setattr(joined, "_document", noting)
+    monkeypatch.setattr(joined, "open", noting, raising=False)
     return found
 
 

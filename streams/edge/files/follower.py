@@ -11,7 +11,7 @@ What happens to a file, and what is done then:
 - it is cut off or rewritten in its place: read from the beginning, and reported;
 - it is deleted: what was written before is read still while the descriptor is held.
 
-All of it blocks: run it in a thread. What was acknowledged comes from another one.
+It blocks: run it in a thread. What was acknowledged comes from another one.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ from pathlib import Path
 from streams.edge.files.failures import SETTLED_S, UnseenFiles, signature_of
 from streams.edge.files.formats import reason_of
 from streams.edge.files.housekeeping import metadata_of
+from streams.edge.files.lines import forget_sent
 from streams.edge.files.opening import open_content
 from streams.edge.files.positions import Position, StoredPositions, absolute
 from streams.edge.files.tail import FileTail
@@ -32,18 +33,14 @@ from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2
 """How often is looked: what a person calls at once; five looks a second cost next to nothing."""
-
 _LOOK_SHARE = 20
 """A look at all files may take a twentieth of the time; where there are so many that it takes
 longer, all are looked at less often, and those that changed lately as often as before."""
-
 _SLOWEST_S = 5.0
 _HOT_S = 60.0
 """A file that changed within this time is looked at each time, and its descriptor held."""
-
 _LIVE_GAP_S = 5.0
 """What was written between two looks further apart than this was not seen when it was written."""
-
 _RECENT_S = 60.0
 """A new file that was written to longer ago than this was moved here."""
 
@@ -249,7 +246,7 @@ class Follower:
             content.close()
         self._say(tail, tail.failure.end())
         self._remembered.drop(tail.acknowledged.identity)
-        if is_copy or tail.sent.are_known:
+        if is_copy or tail.sent:
             tail.close()
             tail.read = tail.read._replace(device=device, inode=inode)
             tail.acknowledged = tail.acknowledged._replace(device=device, inode=inode)
@@ -341,6 +338,9 @@ class Follower:
                     self._close_cold(now_s)
             if self._stopping.is_set():
                 return
+        if opened:
+            tails = sorted(self._tails.values(), key=lambda tail: -tail.changed_s)
+            forget_sent(tail.sent for tail in tails)
         self._close_cold(now_s)
 
     def _read(self, tail: FileTail, now_s: float, *, final: bool) -> Iterator[LineBatch]:

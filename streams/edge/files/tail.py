@@ -40,9 +40,7 @@ from streams.ports import LineBatch
 LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
 """What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
-
 _BLOCK_BYTES = MIB
-
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
 counts as a stream until a line shows otherwise."""
@@ -70,7 +68,6 @@ class FileTail:
         self.is_measured = position.stored_bytes > 0
         """Whether what it holds has another size than the file, as far as that is known."""
         self.failure = ReadingFailure()
-        """Why it cannot be read."""
         self._fallback = fallback
         self._file: Content | None = None
         self._is_decided = False
@@ -82,6 +79,8 @@ class FileTail:
         """Where the file is a JSON document: its objects are its lines."""
         self.sent = SentLines()
         """Of a document: it is written again as a whole."""
+        self._is_whole = False
+        """Whether that was read to its end."""
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -154,17 +153,16 @@ class FileTail:
 
         A document's runtime writes it again as a whole: what was sent of it is not sent again.
         """
-        begin = Position(self.read.path, self.read.device, self.read.inode)
-        self.acknowledged = begin
-        self.live_from = self.size
-        self._go_to(begin)
-        return None if self.sent.are_known else "rewritten: it is read from its beginning"
+        self.acknowledged = Position(self.read.path, self.read.device, self.read.inode)
+        self.sent.turn(is_whole=self._is_whole)
+        self.rewind()
+        return None if self.sent else "rewritten: it is read from its beginning"
 
     def _go_to(self, position: Position) -> None:
         self.read = position
         if self._file is not None and self._file.has_rows:
             self.close()
-        self._is_decided, self._scout = False, None
+        self._is_decided, self._scout, self._is_whole = False, None, False
         self._searched = 0
         self.waits = False
 
@@ -179,10 +177,7 @@ class FileTail:
         return end == 0 or (file.size() >= end and self._print_at(file, end) == self.read.print)
 
     def _print_at(self, file: Content, end: int) -> str:
-        """Return what is known of what is before a place: of a document its objects.
-
-        What is before these has the time of the last change, for one.
-        """
+        """Return what is known of what is before a place; what heads a document may change."""
         document = self._document
         if document is None and self.read.closing:
             document = document_of(file.read(HEAD_BYTES, 0))
@@ -212,7 +207,10 @@ class FileTail:
                 break
             batch, after = lines
             yield batch
+            if not batch.lines and self.acknowledged == self.read:
+                batch.settle()
             self.read = after
+        self._is_whole = self.read.end >= self.size
         if file.damage is not None:
             raise file.damage
 
@@ -316,7 +314,7 @@ class FileTail:
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
         sent: Sequence[Line] = ()
         if file.is_made_again or self._document is not None:
-            sent, lines = lines, self.sent.without(lines)
+            sent = lines = self.sent.without(lines)
         after = at._replace(
             unfinished=unfinished,
             closing=closing,
