@@ -1,10 +1,14 @@
-"""Lines of a document that is written again: those that were sent are known, for as long as needed."""
+"""Of a document that is written again the lines that were sent are known, for as long as needed."""
+
+from pathlib import Path
 
 import pytest
 
 from contextgauge.containers import Line
 from streams.edge.files import lines as module
 from streams.edge.files.lines import SentLines, forget_sent
+from tests.runtimes.documents_kit import Publishing, write
+from tests.runtimes.test_cline_sessions import LISTED, MAIN, messages
 
 
 def said(*texts: str, session: str = "one") -> list[Line]:
@@ -53,3 +57,14 @@ def test_of_too_many_lines_those_of_the_documents_that_changed_last_are_known(
     large = sent(said("a", "b", "c", "d"))
     forget_sent([large])
     assert len(large) == 4
+
+
+def test_a_version_without_anything_new_is_acknowledged_as_it_is_read(tmp_path: Path) -> None:
+    write(tmp_path, {MAIN: messages(*LISTED)})
+    publishing = Publishing(tmp_path)
+    assert len(publishing.sent()) == 5
+    write(tmp_path, {MAIN: messages(*LISTED)})
+    assert publishing.sent() == []
+    publishing.bench.restart()
+    assert publishing.sent() == []
+    assert publishing.reported == []

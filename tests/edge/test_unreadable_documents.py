@@ -48,7 +48,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noting(path: str, mode: str) -> IO[bytes]:
         found.append(Path(path).name)
-        return open(path, mode)  # noqa: PTH123, SIM115 -- in the place of the other
+        return open(path, mode)  # noqa: PTH123 -- in the place of the other
 
     monkeypatch.setattr(joined, "open", noting, raising=False)
     return found
