@@ -1,5 +1,6 @@
 """A start of a local view reads a database again only where it lost a session since."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -9,12 +10,14 @@ import pytest
 
 from streams.edge.sqlite.store import SqliteStore
 from streams.wiring.view import first_marks
-from tests.edge.follower_kit import add, told
+from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import Run
 from tests.runtimes.opencode_database import OpencodeDatabase
 from tests.runtimes.pi_captures import SESSION
 from tests.runtimes.test_openclaw_database import ENTRIES, OpenClawDatabase
 from tests.runtimes.test_opencode_messages import MessagesDatabase
+
+ASKED = {"role": "user", "content": "Fix the parser"}
 
 Write = Callable[[Path], tuple[Path, str]]
 """Writes a database with two sessions, or with one and its subagent's; returns where, and what
@@ -94,6 +97,10 @@ def test_what_other_files_have_of_a_databases_session_is_not_lost(
     tmp_path: Path, start: Callable[[], list[str]]
 ) -> None:
     path, _ = openclaw(tmp_path / "home")
-    add(tmp_path / "home" / f"{SESSION}.jsonl", told(1, SESSION), told(2, "elsewhere"))
+    lines = (
+        json.dumps({"sessionId": session, "uuid": session, "type": "user", "message": ASKED})
+        for session in (SESSION, "elsewhere")
+    )
+    add(tmp_path / "home" / f"{SESSION}.jsonl", *lines)
     assert start() == [f"{SESSION}.jsonl", path.name]
     assert start() == []
