@@ -116,6 +116,10 @@ def test_the_commands_name_it_and_show_the_others(
     listed = command("sessions", "--json", str(tmp_path))
     assert [each["session_id"] for each in json.loads(listed.stdout)] == [OTHER]
     one = command("status", str(tmp_path / MAIN))
+    command.environment = {"HOME": str(tmp_path)}
+    found = json.loads(command("doctor", "--json").stdout)
+    (here,) = [each for each in found["checks"] if each["id"] == "transcripts.readable"]
+    assert (here["severity"], here["subject"]) == ("warning", str(tmp_path / MAIN))
     for done in (listed, one):
         assert done.returncode == 1
         assert f"{tmp_path / MAIN}: {SESSION}.messages.json h" in done.stderr
