@@ -2,7 +2,6 @@
 
 import threading
 from array import array
-from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -67,27 +66,20 @@ class CountedMessages:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, array[int]] = OrderedDict()
-        """The hashes of each session's ids, in order."""
+        """The hashes of each session's ids."""
         self._lock = threading.Lock()
 
     def new(self, session: str, message_ids: Iterable[str]) -> list[str]:
         """Return the messages that are seen for the first time, each once."""
         ids = {hash(name): name for name in message_ids}
         with self._lock:
-            known = self._sessions.get(session, array("q"))
-            new = {key: name for key, name in ids.items() if not _has(known, key)}
-            if new:
-                known = array("q", sorted((*known, *new)))
-            self._sessions[session] = known
+            known = self._sessions.setdefault(session, array("q"))
+            new = ids.keys() - known
+            known.extend(new)
             self._sessions.move_to_end(session)
             if len(self._sessions) > _SESSIONS:
                 self._sessions.popitem(last=False)
-        return list(new.values())
-
-
-def _has(known: "array[int]", key: int) -> bool:
-    at = bisect_left(known, key)
-    return at < len(known) and known[at] == key
+        return [name for key, name in ids.items() if key in new]
 
 
 class SessionCalls:

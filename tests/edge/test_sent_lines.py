@@ -63,7 +63,7 @@ def test_a_version_without_anything_new_is_acknowledged_as_it_is_read(tmp_path: 
     write(tmp_path, {MAIN: messages(*LISTED)})
     publishing = Publishing(tmp_path)
     assert len(publishing.sent()) == 5
-    write(tmp_path, {MAIN: messages(*LISTED)})
+    write(tmp_path, {MAIN: messages(*LISTED[:3])})
     assert publishing.sent() == []
     publishing.bench.restart()
     assert publishing.sent() == []
