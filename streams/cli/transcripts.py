@@ -206,6 +206,8 @@ class Replay:
             self._position += 1
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
+        if not views and self.unreadable and not self._lines:
+            raise StopError(f"{self.name} cannot be read: see above")
         if not views:
             raise no_session(self.name, self._lines)
         return views

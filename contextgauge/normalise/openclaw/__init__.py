@@ -82,11 +82,8 @@ ORDER BY rowid LIMIT :limit
 """
 
 _SESSIONS: Final = """
-SELECT session_id, display_name FROM session_windows
-WHERE EXISTS (
-    SELECT 1 FROM transcript_events
-    WHERE transcript_events.session_id = session_windows.session_id
-)
+SELECT DISTINCT transcript_events.session_id, display_name
+FROM transcript_events LEFT JOIN session_windows USING (session_id)
 """
 
 ADAPTERS: Final = (

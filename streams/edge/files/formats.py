@@ -82,8 +82,9 @@ def label_of(refusal: UnsupportedFormatError | UnknownFormatError) -> str:
 
 
 def is_document(path: str) -> bool:
-    """Return whether a file is a JSON document of messages; see `refusal_of`."""
-    head = _head_of(path)
+    """Return whether a file is a JSON document of messages; see `refusal_of`. Raises OSError."""
+    with closing(open_content(path)) as content:
+        head = content.read(HEAD_BYTES, 0)
     document = document_of(head)
     if document is None:
         return False

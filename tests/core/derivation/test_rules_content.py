@@ -91,7 +91,7 @@ def test_r35_codex_items_are_measured_too() -> None:
     session = Given(CONTENT)
     item = {"type": "function_call", "name": "shell", "call_id": "call_1", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "call_1", "output": "four"}
-    person = {
+    person: Body = {
         "type": "message",
         "role": "user",
         "content": [{"type": "input_text", "text": "Go on"}],
