@@ -42,8 +42,10 @@ def _shown(row: Row) -> Iterator[str]:
     examples = [_written(row, example) for example in row.examples]
     short = [text for text in examples if len(text) <= _LONGEST]
     yield from short[:1]
-    yield from (f"`{test}`" for test in row.tests)
-    if not short and not row.tests and examples:
+    if short or row.declined:
+        return
+    yield from (f"`{test}`" for test in row.tests[:1])
+    if not row.tests:
         answered = _json(row.examples[0].answer)
         shown = f" → `{answered}`" if len(answered) <= _LONGEST_ANSWER else ""
         yield f"`{row.examples[0].probe}`{shown}"
