@@ -239,7 +239,7 @@ MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doct
 # What takes one core each, side by side: the longest, a single C file, first.
 OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) frameworks-setup lint layers dependencies lock-check audit
 
-# A test of services that fails is run once more, and both are reported (ADR 0083). Others are not.
+# A test of services that fails is run once more, and both are reported. Others are not.
 check: export SECOND_TRY := 1
 check: setup  ## All that CI looks at.
 	@make --no-print-directory -k -j2 RUNS=3000 JOBS=1 $(OF_ONE_CORE)

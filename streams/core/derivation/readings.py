@@ -28,6 +28,7 @@ ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""
 
 _EXACT_IN_FLOATS: Final = 2**53
+"""Integers below it are exact as floats."""
 
 _EDITS_BYTES: Final = 64 * 1024
 """Of a record's edits; real responses have one or two of some 100 bytes."""

@@ -48,7 +48,10 @@ _BUSY_S = 1.0
 """While so many files are unread, putting them in order takes longer than a look."""
 
 _SLOWEST_S = 5.0
+"""All files are looked at this often, however long a look takes."""
+
 _HOT_S = 60.0
+"""Files that changed within it are looked at in between, too."""
 
 _LIVE_GAP_S = 5.0
 """What was written between two looks further apart than this was not seen when it was written."""
