@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup spark-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -184,6 +184,14 @@ build/frameworks/.done: tests/frameworks/requirements.lock
 	@touch $@
 
 frameworks-setup: setup build/frameworks/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
+
+build/spark/.done: tests/e2e/spark/requirements.lock tests/e2e/spark/pom.xml
+	@$(BIN)/uv pip install --quiet --target build/spark --require-hashes -r $<
+	@mvn -q -B -f tests/e2e/spark/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/build/spark/jars \
+		-DincludeArtifactIds=spark-sql-kafka-0-10_2.13,spark-token-provider-kafka-0-10_2.13,kafka-clients,commons-pool2
+	@touch $@
+
+spark-setup: setup build/spark/.done  ## Make build/spark: PySpark and its Kafka connector, for their test in test-long.
 
 # OpenHands needs a later Python, and older versions of what others need.
 bench/compaction/.venv/.done: bench/compaction/requirements.lock
