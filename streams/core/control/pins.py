@@ -22,7 +22,14 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
 from contextgauge.records import Json
-from streams.core.control.turn_overlap import THRESHOLD, SeenText, Turn, Work, can_be_judged, plain
+from streams.core.control.turn_overlap import (
+    THRESHOLD,
+    GuardWork,
+    SeenText,
+    Turn,
+    can_be_judged,
+    plain,
+)
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
@@ -51,12 +58,12 @@ class AroundBoundary(NamedTuple):
     after: tuple[Message, ...]
 
 
-def check_pins(around: AroundBoundary, work: Work | None = None) -> PinsCheck:
+def check_pins(around: AroundBoundary, work: GuardWork | None = None) -> PinsCheck:
     """Return which turns that the model saw before a boundary it sees after it.
 
     All that grows with their length is taken from `work`; what it has no room for is unknown.
     """
-    work = Work() if work is None else work
+    work = GuardWork() if work is None else work
     texts = [turn for turn in around.turns.values() if can_be_judged(turn)]
     before = [each.user_text for each in around.before]
     if not work.folds([*texts, *before]):
@@ -149,7 +156,7 @@ def _is_unreadable(message: Message) -> bool:
     return any(isinstance(block, Opaque) and "compaction" in block.kind for block in message.blocks)
 
 
-def _seen(messages: Iterable[Message], turns: Sequence[Turn], work: Work) -> SeenText:
+def _seen(messages: Iterable[Message], turns: Sequence[Turn], work: GuardWork) -> SeenText:
     texts: list[str] = []
     results: list[str] = []
     for message in messages:

@@ -70,7 +70,7 @@ _SENTENCE: Final = 32
 """N-grams of a sentence: a weight counts in how many of them an n-gram is."""
 
 
-class Work:
+class GuardWork:
     """How much may still be done; `done` is what was, both in n-grams that are looked at."""
 
     def __init__(self, left: int = MOST_WORK) -> None:
@@ -93,21 +93,21 @@ class Work:
         return self.spend(sum(map(len, texts)) // _FOLDED)
 
 
-class WorkAllowance:
+class GuardAllowance:
     """What the checks of a worker may do together, one after the other, however many there are."""
 
     def __init__(self, most: int = MOST_WORK) -> None:
         self._most = self._left = most
         self._at_ms = 0
 
-    def work(self, now_ms: int) -> Work:
+    def work(self, now_ms: int) -> GuardWork:
         """Return what the next check may do; `used` takes it back."""
         passed_ms = max(0, now_ms - self._at_ms)
         self._left = min(self._most, self._left + passed_ms * _WORK_PER_MS)
         self._at_ms = now_ms
-        return Work(max(0, self._left))
+        return GuardWork(max(0, self._left))
 
-    def used(self, work: Work) -> None:
+    def used(self, work: GuardWork) -> None:
         """Note what a check did."""
         self._left -= work.done
 
@@ -143,14 +143,14 @@ class SeenText:
         texts: Sequence[str],
         quoted: Sequence[str] = (),
         turns: Sequence[Turn] = (),
-        work: Work | None = None,
+        work: GuardWork | None = None,
     ) -> None:
         """Take texts, what tools returned, in which only a whole turn counts, and the user's turns.
 
         What is frequent in the turns, as polite endings are, weighs little too. What `work` has no
         room for is not done, and unknown.
         """
-        self._work = Work() if work is None else work
+        self._work = GuardWork() if work is None else work
         is_read = self._work.folds([*texts, *quoted])
         self._whole = "\n".join(map(plain, [*texts, *quoted])) if is_read else None
         self._grams: list[str] = []

@@ -25,7 +25,7 @@ from streams.core.control.pins import (
     check_pins,
     message_of,
 )
-from streams.core.control.turn_overlap import Work, WorkAllowance
+from streams.core.control.turn_overlap import GuardAllowance, GuardWork
 from tests.linear_time import is_linear
 
 PUSH = "Never push to main."
@@ -48,7 +48,7 @@ def summary(text: str, number: int = 1) -> Message:
     return Message("user", (ContextCompaction(number, 0, text, 2, 100),), f"s{number}")
 
 
-def judged(before: list[Message], *after: Message, work: Work | None = None) -> PinsCheck:
+def judged(before: list[Message], *after: Message, work: GuardWork | None = None) -> PinsCheck:
     """Return the check of a boundary."""
     history = History(before)
     history.extend(after)
@@ -140,7 +140,7 @@ def test_a_turn_of_what_is_everywhere_is_unknown_unless_it_is_there_word_for_wor
 
 def test_of_very_many_turns_the_latest_are_looked_for_in_other_words() -> None:
     turns = [turn(f"{PUSH} {number}", number) for number in range(2_000)]
-    check = judged(turns, summary(f"{PUSH} 0"), work=Work(250_000))
+    check = judged(turns, summary(f"{PUSH} 0"), work=GuardWork(250_000))
     assert check.kept == (f"{PUSH} 0",)
     assert check.unknown == tuple(f"{PUSH} {number}" for number in range(1, 1 + len(check.unknown)))
     assert check.lost == tuple(
@@ -168,7 +168,7 @@ HUGE = "".join(f"word{number} thing " for number in range(20_000))
 
 
 def test_the_beginning_of_a_huge_turn_is_what_is_compared(grams: list[str]) -> None:
-    work = Work()
+    work = GuardWork()
     assert judged([turn(HUGE)], summary(PUSH), work=work).lost == (HUGE,)
     assert len(grams) < 400
     assert work.done < len(HUGE) // 16
@@ -177,7 +177,7 @@ def test_the_beginning_of_a_huge_turn_is_what_is_compared(grams: list[str]) -> N
 
 def test_what_takes_more_than_there_is_left_is_unknown(grams: list[str]) -> None:
     for left in (0, len(HUGE) // 100, len(HUGE) // 10):
-        work = Work(left)
+        work = GuardWork(left)
         assert judged([turn(PUSH)], summary(HUGE), work=work).unknown == (PUSH,)
         assert work.done <= left
     assert len(grams) < 400
@@ -185,7 +185,7 @@ def test_what_takes_more_than_there_is_left_is_unknown(grams: list[str]) -> None
 
 def test_many_checks_of_a_worker_do_no_more_together_than_one_may(grams: list[str]) -> None:
     most = 100_000
-    allowance, seen = WorkAllowance(most), HUGE[:20_000]
+    allowance, seen = GuardAllowance(most), HUGE[:20_000]
     for _ in range(1_000):
         work = allowance.work(1_000_000)
         judged([turn(PUSH)], summary(seen), work=work)

@@ -20,7 +20,7 @@ from schemas.records import MAIN_CHAIN, CompactBoundary, Record, event_type
 from streams import codec
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
-from streams.core.control.turn_overlap import Work, WorkAllowance
+from streams.core.control.turn_overlap import GuardAllowance, GuardWork
 from streams.flow.common.log_place import is_of_topic
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
@@ -55,7 +55,7 @@ class RuleGuardPorts(WorkerPorts):
     has_texts: bool
 
 
-def _judged(history: History, work: Work) -> PinsCheck | None:
+def _judged(history: History, work: GuardWork) -> PinsCheck | None:
     around = around_boundary(history)
     return None if around is None else check_pins(around, work)
 
@@ -64,7 +64,7 @@ class _Judge:
     """Judges one conversation after the other, within what the worker may spend on all of them."""
 
     def __init__(self) -> None:
-        self._one, self._allowance = asyncio.Lock(), WorkAllowance()
+        self._one, self._allowance = asyncio.Lock(), GuardAllowance()
 
     async def judged(self, history: History, clock: Clock) -> PinsCheck | None:
         """Return the check of a conversation; None where nothing of it could be judged."""
