@@ -163,7 +163,7 @@ class Comparison:
         if had is None:
             return
         if has is None or has["propertyName"] != had["propertyName"]:
-            yield f"{place}: is not told apart by {had['propertyName']} any more"
+            yield f"{place}: is not distinguished by {had['propertyName']} any more"
             return
         names = has.get("mapping", {})
         for value, schema in had.get("mapping", {}).items():

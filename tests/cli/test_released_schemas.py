@@ -174,7 +174,7 @@ ANSWER = f"{INGEST} components schemas TakenAnswer"
         (_less("sort", pattern="^a"), f"{SERVE}: GET {SESSIONS}: sort: has another pattern"),
         (_less("sort", format="date"), f"{SERVE}: GET {SESSIONS}: sort: may not be string"),
         (_shrink_number_in_a_union, f"{SERVE}: GET {SESSIONS}: min_percent: has another max"),
-        (_tell_apart_by_another, f"{SERVE}: GET {CHAT}: 200[]: is not told apart by type"),
+        (_tell_apart_by_another, f"{SERVE}: GET {CHAT}: 200[]: is not distinguished by type"),
         (_rename_form, f"{SERVE}: GET {CHAT}: 200[]: context_warning does not name"),
         (_drop_form, "record.v1.json: session_info.v1.json is not among its forms"),
         (
