@@ -38,7 +38,7 @@ from contextgauge.normalise.signals import (
     Signal,
     Usage,
 )
-from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS
+from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS, is_telemetry
 from contextgauge.normalise.usual import (
     USUAL_RESPONSE,
     USUAL_RESPONSE_END,
@@ -119,7 +119,7 @@ def normalise(
         session_facts.is_copy(body) or message.inherited,
         None if line.turn_ms is None else line.turn_ms(body),
         count(body, "ordinal"),
-        is_telemetry=session_facts.is_telemetry(body),
+        is_telemetry=is_telemetry(body),
         content=content,
     )
 

@@ -46,21 +46,51 @@ def read_codex_usage(usage: Body) -> Usage | None:
     )
 
 
-def read_gemini_tokens(tokens: Body) -> Usage | None:
-    """Return the counts of a message that Gemini CLI stored."""
-    return read_inside(count(tokens, "input"), count(tokens, "cached"))
+def read_gemini_tokens(tokens: Body) -> tuple[Usage | None, int | None]:
+    """Return the counts of a message that Gemini CLI stored, and its output."""
+    prompt = count(tokens, "input")
+    output = gemini_output(
+        count(tokens, "output"),
+        count(tokens, "thoughts"),
+        prompt=prompt,
+        tool=count(tokens, "tool"),
+        total=count(tokens, "total"),
+    )
+    return read_inside(prompt, count(tokens, "cached")), output
 
 
 def read_output(usage: Body) -> int | None:
-    """Return the output tokens of a usage object."""
-    return count(
-        usage,
-        "output_tokens",
-        "outputTokens",
-        "completion_tokens",
-        "candidatesTokenCount",
-        "candidates_token_count",
+    """Return the output tokens of a usage object, those that a model thinks among them."""
+    output = count(usage, "output_tokens", "outputTokens", "completion_tokens")
+    if output is not None:
+        return output
+    return gemini_output(
+        count(usage, "candidatesTokenCount", "candidates_token_count"),
+        count(usage, "thoughtsTokenCount", "thoughts_token_count"),
+        prompt=count(usage, "promptTokenCount", "prompt_token_count"),
+        tool=count(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        total=count(usage, "totalTokenCount", "total_token_count"),
     )
+
+
+def gemini_output(
+    shown: int | None,
+    thoughts: int | None,
+    *,
+    prompt: int | None,
+    tool: int | None,
+    total: int | None,
+) -> int | None:
+    """Return the output tokens of counts in Gemini's form; None where it has none.
+
+    Its API counts thoughts next to the candidates, and both in the total. Where the total leaves no
+    room for them they are among the candidates, as runtimes that call other APIs write it.
+    """
+    if shown is None or thoughts is None:
+        return shown if thoughts is None else thoughts
+    without = (prompt or 0) + shown
+    is_inside = prompt is not None and total in {without, without + (tool or 0)}
+    return shown if is_inside else shown + thoughts
 
 
 def anthropic_usage(usage: Usage | None, output: int | None) -> dict[str, Json]:

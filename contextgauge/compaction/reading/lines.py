@@ -10,11 +10,11 @@ import hashlib
 from typing import Final, TypeAlias
 
 from contextgauge.json_codec import dumps
-from contextgauge.normalise.claude_code.conversation import OWN_FIELD
 from contextgauge.normalise.fields import flag, long_name, mapping, name
 from contextgauge.normalise.responses import SYNTHETIC_MODEL, answer_of, inner_boundary
 from contextgauge.normalise.runtimes import HEADS, line_of
 from contextgauge.normalise.signals import Reset, Response
+from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]

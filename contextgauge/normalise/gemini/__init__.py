@@ -25,7 +25,7 @@ from contextgauge.normalise.adapter import (
     TextMark,
     tagged,
 )
-from contextgauge.normalise.fields import count, items, mapping, moment_ms, name
+from contextgauge.normalise.fields import items, mapping, moment_ms, name
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
@@ -51,7 +51,7 @@ def message(body: Body) -> tuple[Signal, ...]:
     if tokens is None:
         return ()
     key = name(body, "id")
-    usage, output = read_gemini_tokens(tokens), count(tokens, "output")
+    usage, output = read_gemini_tokens(tokens)
     model = name(body, "model")
     return (Response(key, key, model, usage, output, (), exhausted=False, boundary=None),)
 

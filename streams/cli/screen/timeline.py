@@ -275,7 +275,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case ContextReading():
             used = guess(percent(data.used_percent), doubtful=guessed)
             size = f"{exact(data.used_tokens)} tokens · {used}"
-            return f"{size} · {count(data.messages, 'message')}"
+            late = "late · " if data.late else ""
+            return f"{late}{size} · {count(data.messages, 'message')}"
         case ContextWarning():
             size = used_and_remaining(data.context_used_percent, doubtful=guessed)
             window = guess(thousands(data.context_window), doubtful=guessed)

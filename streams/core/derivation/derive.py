@@ -51,7 +51,6 @@ from streams.core.derivation import (
     limits,
     own_calls,
     readings,
-    two_ways,
 )
 from streams.core.derivation import (
     known_causes as known,
@@ -61,6 +60,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
 from streams.core.derivation.transitions import AttemptEvent
+from streams.core.times import later
 
 _SIDECHAIN: Final = "sidechain"
 """Chain of a side line that names no agent (R2)."""
@@ -149,8 +149,9 @@ def _derive_signals(step: Step, normal: Normal) -> tuple[Record, ...]:
         if step.last_ms is not None and time_ms - step.last_ms > attempts.GAP_MS:
             # Before the message itself: it must not revive what the silence ended (R18).
             attempts.move(step, AttemptEvent.GAP)
-        # Not the latest time: the log orders messages, and a timestamp may go back (R28).
-        step.last_ms = time_ms
+        # Not the latest time: the log orders messages, and a timestamp may go back (R28). Telemetry
+        # is in no order: what is late is no sign that the rest was silent since (R34).
+        step.last_ms = later(step.last_ms, time_ms) if normal.is_telemetry else time_ms
     for signal in signals:
         _apply(step, signal)
     if step.limits_touched:
@@ -249,8 +250,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
-            if not two_ways.is_second_failure(step):
-                attempts.move(step, AttemptEvent.FAILED, signal)
+            attempts.refused(step, signal)
         case TurnEnded():
             attempts.agent_went_on(step, AttemptEvent.RESULT)
             step.hint = None

@@ -157,6 +157,12 @@ class Step:
             chain.since_boundary += 1
             chain.total += 1
 
+    def count_once(self, chain: Chain) -> None:
+        """Take a message back that was counted twice."""
+        chain.messages = max(0, chain.messages - 1)
+        chain.since_boundary = max(0, chain.since_boundary - 1)
+        chain.total = max(0, chain.total - 1)
+
     def learn(self, aliases: Mapping[str, str]) -> None:
         """Take what is known of which tool use runs which agent (R2)."""
         if aliases is not self.facts.aliases:
