@@ -32,6 +32,14 @@ class Commands(LazyGroup):
             "context": ("context", "Show what the model of a session sees, by its kept messages."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
             "replay": ("replay", "Derive context records from transcripts or from Kafka."),
+            "export": (
+                "export",
+                "Write records as tables: Parquet, Arrow, CSV or NDJSON, by kind and date.",
+            ),
+            "query": (
+                "query",
+                "Ask a question in SQL about sessions, readings, warnings and compactions.",
+            ),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",

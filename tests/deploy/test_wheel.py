@@ -314,6 +314,8 @@ def without_services(here: Installation) -> None:
     transcript = next(
         path for path in (here.folder / "projects").rglob("*.jsonl") if "agent-" not in path.name
     )
+    here.run("export", "projects", "--to", "tables")
+    assert here.run("query", "sessions", "tables") == here.run("query", "sessions", "projects")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}

@@ -114,7 +114,7 @@ async def test_each_record_is_an_event_and_acknowledged(kit: ExportKit) -> None:
     assert event["service.name"] == "contextgauge"
     assert event["gen_ai.conversation.id"] == "s1"
     assert kit.collector.headers[0]["x-tenant"] == "one"
-    assert kit.figures.counts["export_events", "accepted"] == len(records)
+    assert kit.figures.counts["otel_events", "accepted"] == len(records)
     # At its end, the worker sends the sums.
     (boundaries,) = kit.collector.figures["contextgauge.compaction.boundaries"]
     assert boundaries == {"contextgauge.compaction.trigger": "manual", "sum": 1}
@@ -128,7 +128,7 @@ async def test_nothing_is_acknowledged_before_the_collector_accepts_it(
     await kit.write(records)
     kit.collector.status = status
     async with kit.exporting():
-        await until_so(lambda: kit.figures.counts["export_events", "failed"] > len(records))
+        await until_so(lambda: kit.figures.counts["otel_events", "failed"] > len(records))
         assert kit.acknowledged == {0: 0}
         assert not kit.health.ready().ok
     assert kit.acknowledged == {0: 0}  # nor at the end
@@ -146,8 +146,8 @@ async def test_what_the_collector_rejects_is_not_sent_again(kit: ExportKit) -> N
     kit.collector.rejected = 2
     async with kit.exporting():
         await until_so(lambda: kit.acknowledged.get(0) == len(records))
-    assert kit.figures.counts["export_events", "rejected"] == 2
-    assert kit.figures.counts["export_events", "accepted"] == len(records) - 2
+    assert kit.figures.counts["otel_events", "rejected"] == 2
+    assert kit.figures.counts["otel_events", "accepted"] == len(records) - 2
 
 
 async def test_after_a_rebalance_the_next_owner_sends_what_was_not_accepted(
@@ -157,7 +157,7 @@ async def test_after_a_rebalance_the_next_owner_sends_what_was_not_accepted(
     await kit.write(records)
     kit.collector.status = 503
     async with kit.exporting() as stream:
-        await until_so(lambda: kit.figures.counts["export_events", "failed"] > 0)
+        await until_so(lambda: kit.figures.counts["otel_events", "failed"] > 0)
         await stream.rebalance()
         kit.collector.status = 200
         await until_so(lambda: kit.acknowledged[0] == len(records))
@@ -193,5 +193,5 @@ async def test_metrics_only(kit: ExportKit, monkeypatch: pytest.MonkeyPatch) -> 
     async with kit.exporting():
         await until_so(lambda: kit.acknowledged.get(0) == len(records))
     assert kit.collector.events == []
-    assert kit.figures.total("export_events") == 0
+    assert kit.figures.total("otel_events") == 0
     assert "contextgauge.compaction.boundaries" in kit.collector.figures

@@ -9,6 +9,7 @@ import typer
 
 from contextgauge.errors import ConfigError
 from streams.cli.api_client import ApiClient, TokenFile
+from streams.cli.extras import needs
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 _PORT: Final = 8_644
 """Next to those of the page and of messages."""
 
-_SDK: Final = frozenset({"mcp", "mcp_types"})
+_SDK: Final = frozenset(("mcp", "mcp_types"))
 
 
 def mcp(
@@ -108,15 +109,8 @@ def _server(
     write: bool,
 ) -> "MCPServer[Any]":
     """Return the server of transcripts, or of a service. Raises ConfigError without the SDK."""
-    try:
+    with needs("mcp", "mcp", _SDK):
         from streams.cli.mcp.server import make_server  # noqa: PLC0415 -- the extra
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in _SDK:
-            raise
-        raise ConfigError(
-            "`contextgauge mcp` needs the MCP SDK, which is not installed: install "
-            "'contextgauge[pipeline,mcp]', the same way as contextgauge"
-        ) from None
     if url is not None:
         from streams.cli.mcp.service_sessions import ServiceAgentSessions  # noqa: PLC0415 -- as below
 

@@ -99,7 +99,7 @@ class ExportWorker:
         ports.health.worker("member")
         logger.info("assigned", worker="otel", partitions=sorted(positions))
         for number, position in positions.items():
-            lag = Lag(ports, number, "export_lag_records", "export_lag_seconds")
+            lag = Lag(ports, number, "otel_lag_records", "otel_lag_seconds")
             self._followed[number] = _Followed(lag, position)
             ports.health.partition(number, "running")
 
@@ -149,10 +149,10 @@ class ExportWorker:
         try:
             rejected = await self._ports.backend.send(events)
         except RetryError:
-            telemetry.count("export_events", len(events), outcome="failed")
+            telemetry.count("otel_events", len(events), outcome="failed")
             raise
-        telemetry.count("export_events", len(events) - rejected, outcome="accepted")
-        telemetry.count("export_events", rejected, outcome="rejected")
+        telemetry.count("otel_events", len(events) - rejected, outcome="accepted")
+        telemetry.count("otel_events", rejected, outcome="rejected")
 
     async def _runtime_of(self, record: Record) -> str | None:
         """Return what runs the session: by its own record, else by its view; None if unknown."""

@@ -1,0 +1,91 @@
+"""SQL over an export, by DuckDB: one table per kind of record, and the views over them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+from pyarrow import dataset
+
+from contextgauge.errors import ConfigError, StopError
+from streams.codec.columns import tables
+from streams.edge.tables.folder import ArrowFolder
+from streams.edge.tables.questions import views_sql
+from streams.edge.tables.schema import schema_of
+
+_READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFormat}
+"""Formats with types: a CSV or NDJSON file is for programs that know nothing better."""
+
+_ROWS_AT_A_TIME: Final = 2_000
+
+
+class SqlAnswer:
+    """The rows of a statement, read piece by piece. `columns` are their names."""
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        self.columns = [str(each[0]) for each in cursor.description or ()]
+        self._cursor = cursor
+
+    def rows(self) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Yield the rows. Raises StopError for what fails while it is computed."""
+        try:
+            while part := self._cursor.fetchmany(_ROWS_AT_A_TIME):
+                yield part
+        except duckdb.Error as error:
+            raise StopError(f"the query failed: {error}") from error
+
+
+class SqlEngine:
+    """The tables and views of an export. Raises ConfigError for a folder without one to read."""
+
+    def __init__(self, folder: ArrowFolder, table_format: str) -> None:
+        if table_format not in _READ:
+            raise ConfigError(
+                f"{folder.place} is an export as {table_format}: queries read Parquet and Arrow"
+            )
+        self._connection = duckdb.connect()
+        # Times are UTC everywhere, also on a machine in another zone.
+        self._connection.execute("SET TimeZone = 'UTC'")
+        paths: dict[str, list[str]] = {kind: [] for kind in tables()}
+        for file in folder.files():
+            kind, _, _ = file.path.removeprefix("kind=").partition("/")
+            if file.path.startswith("kind=") and kind in paths:
+                paths[kind].append(folder.at(file.path))
+        for kind, own in paths.items():
+            self._connection.register(kind, _table(folder, table_format, kind, own))
+        self._connection.execute(views_sql())
+
+    def answer(self, sql: str) -> SqlAnswer:
+        """Run one statement that gives rows. Raises ConfigError for one that is wrong."""
+        try:
+            statements = self._connection.extract_statements(sql)
+            if len(statements) != 1:
+                raise ConfigError(f"one statement at a time: these are {len(statements)}")
+            if statements[0].type != duckdb.StatementType.SELECT:
+                raise ConfigError("only a SELECT gives an answer: begin with SELECT or WITH")
+            return SqlAnswer(self._connection.execute(statements[0]))
+        except duckdb.Error as error:
+            raise ConfigError(f"the query is wrong: {error}") from error
+
+    def views(self) -> dict[str, list[tuple[str, str]]]:
+        """Return each view's columns, with their types."""
+        rows = self._connection.execute(
+            "SELECT view_name, column_name, data_type FROM duckdb_views() JOIN duckdb_columns() "
+            "ON table_name = view_name WHERE NOT duckdb_views.internal ORDER BY 1, column_index"
+        ).fetchall()
+        views: dict[str, list[tuple[str, str]]] = {}
+        for view, column, data_type in rows:
+            views.setdefault(view, []).append((column, data_type))
+        return views
+
+
+def _table(
+    folder: ArrowFolder, table_format: str, kind: str, paths: list[str]
+) -> dataset.Dataset | pa.Table:
+    """Return a kind's files as one table; columns that are newer than a file are null in it."""
+    schema = schema_of(kind)
+    if not paths:
+        return schema.empty_table()
+    return dataset.dataset(
+        paths, schema=schema, format=_READ[table_format](), filesystem=folder.system
+    )

@@ -1,0 +1,143 @@
+"""A folder of tables on this machine or in an object store, whatever PyArrow reaches."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from contextgauge.errors import ConfigError, RetryError, StopError
+from streams.edge.tables.formats import BatchWriter, batch_writer, batches_of
+from streams.edge.tables.schema import batch_of
+from streams.ports.tables import TableFile, TableFormat
+
+
+class ArrowFolder:
+    """The folder at a path, or at an address such as `s3://bucket/exports`.
+
+    Raises ConfigError for an address that PyArrow does not know.
+    """
+
+    def __init__(self, place: str, table_format: TableFormat) -> None:
+        self.place = place
+        self._format = table_format
+        if "://" not in place:
+            place = Path(place).expanduser().absolute().as_uri()
+        try:
+            self.system, self._root = fs.FileSystem.from_uri(place)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{place}: {error}") from error
+        self._is_local = isinstance(self.system, fs.LocalFileSystem)
+
+    def read(self, path: str) -> bytes | None:
+        with self._errors():
+            try:
+                with self.system.open_input_stream(self.at(path)) as source:
+                    return bytes(source.read())
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def replace(self, path: str, content: bytes) -> None:
+        with self._errors():
+            own = self._made(path + ".new")
+            with self.system.open_output_stream(own) as target:
+                target.write(content)
+            self._settle(own)
+            self.system.move(own, self.at(path))
+
+    def files(self, path: str = "") -> Sequence[TableFile]:
+        selector = fs.FileSelector(self.at(path), allow_not_found=True, recursive=True)
+        with self._errors():
+            found = self.system.get_file_info(selector)
+        begin = len(self._root.rstrip("/")) + 1
+        return sorted(
+            TableFile(each.path[begin:], each.size)
+            for each in found
+            if each.type == fs.FileType.File
+        )
+
+    def writer(self, path: str, kind: str) -> "ArrowTableWriter":
+        with self._errors():
+            place = self._made(path)
+            target = self.system.open_output_stream(place)
+            return ArrowTableWriter(
+                self, place, target, kind, batch_writer(self._format, target, kind)
+            )
+
+    def merge(self, paths: Sequence[str], target: str, kind: str) -> None:
+        writer = self.writer(target, kind)
+        with self._errors():
+            for path in paths:
+                with self.system.open_input_file(self.at(path)) as source:
+                    for batch in batches_of(self._format, source, kind):
+                        writer.add_batch(batch)
+        writer.close()
+
+    def move(self, path: str, target: str) -> None:
+        with self._errors():
+            place = self.at(path)
+            if self.system.get_file_info(place).type != fs.FileType.NotFound:
+                self.system.move(place, self._made(target))
+
+    def delete(self, path: str) -> None:
+        with self._errors():
+            try:
+                self.system.delete_file(self.at(path))
+            except FileNotFoundError:
+                return
+
+    def at(self, path: str) -> str:
+        """Return a file's place in the file system."""
+        return f"{self._root.rstrip('/')}/{path}".rstrip("/")
+
+    def _made(self, path: str) -> str:
+        """Return the place of a file whose folder is there."""
+        place = self.at(path)
+        self.system.create_dir(place.rpartition("/")[0], recursive=True)
+        return place
+
+    def _settle(self, place: str) -> None:
+        """Let a closed file survive a loss of power: object stores do it by themselves."""
+        if self._is_local:
+            descriptor = os.open(place, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
+            raise StopError(f"{self.place}: {error}") from error
+        except OSError as error:
+            if self._is_local:  # a full disk does not pass by waiting a second
+                raise StopError(f"{self.place}: {error}") from error
+            raise RetryError(f"{self.place}: {error}") from error
+
+
+class ArrowTableWriter:
+    """A file of a folder that is being written."""
+
+    def __init__(
+        self, folder: ArrowFolder, place: str, target: Any, kind: str, batches: BatchWriter
+    ) -> None:
+        self._folder, self._place, self._target = folder, place, target
+        self._kind, self._batches = kind, batches
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self.add_batch(batch_of(self._kind, rows))
+
+    def add_batch(self, batch: Any) -> None:
+        """Append rows that are a batch already."""
+        with self._folder._errors():  # noqa: SLF001 -- one of its own files
+            self._batches.write_batch(batch)
+
+    def close(self) -> None:
+        with self._folder._errors():  # noqa: SLF001 -- as above
+            self._batches.close()
+            self._target.close()
+            self._folder._settle(self._place)  # noqa: SLF001 -- as above

@@ -1,0 +1,11 @@
+-- How often are sessions compacted, day by day?
+SELECT
+    day,
+    count(*) AS compactions,
+    count(*) FILTER (WHERE "trigger" = 'manual') AS manual,
+    count(*) FILTER (WHERE "trigger" = 'auto') AS automatic,
+    count(DISTINCT session_id) AS sessions
+FROM compactions
+WHERE day IS NOT NULL
+GROUP BY day
+ORDER BY day;

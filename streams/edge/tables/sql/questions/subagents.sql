@@ -1,0 +1,11 @@
+-- How full do subagents' contexts get, by their type?
+SELECT
+    coalesce(subagent_type, 'unknown') AS subagent_type,
+    count(DISTINCT session_id || chain) AS subagents,
+    count(*) AS responses,
+    max(used_tokens) AS most_used_tokens,
+    round(avg(used_tokens)) AS average_used_tokens
+FROM readings
+WHERE chain <> 'main'
+GROUP BY 1
+ORDER BY subagents DESC, 1;

@@ -1,0 +1,287 @@
+-- The views of analysis, over one table per kind of record. Names are those of docs/GLOSSARY.md.
+-- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere.
+
+CREATE OR REPLACE VIEW readings AS
+SELECT
+    id,
+    session_id,
+    chain,
+    sequence,
+    "time",
+    CAST("time" AS DATE) AS day,
+    model,
+    subagent_type,
+    used_tokens,
+    input_tokens,
+    cache_creation_tokens,
+    cache_creation_1h_tokens,
+    cache_read_tokens,
+    coalesce(
+        output_tokens,
+        lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
+    ) AS output_tokens,
+    "window" AS window_tokens,
+    window_source,
+    used_percent,
+    window_source IN ('default', 'exceeded') AS is_window_assumed,
+    messages,
+    messages_total
+FROM context_reading
+WHERE inherited IS NOT TRUE;
+
+CREATE OR REPLACE VIEW inherited_readings AS
+SELECT id, session_id, chain, sequence, "time", model, used_tokens
+FROM context_reading
+WHERE inherited IS TRUE;
+
+CREATE OR REPLACE VIEW warnings AS
+SELECT
+    id,
+    session_id,
+    chain,
+    sequence,
+    "time",
+    model,
+    threshold_percent,
+    thresholds_crossed,
+    context_used_percent AS used_percent,
+    used_tokens,
+    context_window AS window_tokens,
+    window_source
+FROM context_warning
+WHERE inherited IS NOT TRUE;
+
+-- One row per successful compaction: the boundary, with what records before and after it add.
+CREATE OR REPLACE VIEW compactions AS
+SELECT
+    boundary.id,
+    boundary.session_id,
+    boundary.chain,
+    boundary.sequence,
+    boundary.number,
+    boundary.model,
+    boundary.subagent_type,
+    start."time" AS started,
+    boundary."time" AS ended,
+    CAST(boundary."time" AS DATE) AS day,
+    boundary."trigger",
+    start.trigger_reason,
+    boundary.pre_tokens,
+    boundary.pre_tokens_source,
+    boundary.post_tokens,
+    complete.tokens_before,
+    complete.tokens_after,
+    complete.tokens_saved,
+    complete.cache_rewrite_tokens,
+    coalesce(boundary.duration_ms, timing.duration_ms) AS duration_ms,
+    coalesce(boundary.duration_source, timing.duration_source) AS duration_source,
+    boundary.messages_since_last,
+    boundary.messages_total,
+    boundary.idle_ms,
+    boundary.attempt_id,
+    boundary.metadata
+FROM compact_boundary AS boundary
+LEFT JOIN compaction_start AS start ON start.id = boundary.attempt_id
+LEFT JOIN compaction_complete AS complete ON complete.boundary_id = boundary.id
+LEFT JOIN compaction_timing AS timing ON timing.boundary_id = boundary.id
+WHERE boundary.inherited IS NOT TRUE;
+
+-- One row per compaction that was begun or refused: how it ended; null while it is open.
+CREATE OR REPLACE VIEW attempts AS
+SELECT
+    start.id,
+    start.session_id,
+    start.chain,
+    start.model,
+    start."time" AS started,
+    start.used_tokens,
+    start.context_used_percent AS used_percent,
+    CASE WHEN boundary.id IS NOT NULL THEN 'succeeded' ELSE failed.outcome END AS outcome,
+    coalesce(boundary."time", failed."time") AS ended,
+    coalesce(boundary.duration_ms, failed.duration_ms) AS duration_ms,
+    failed.error
+FROM compaction_start AS start
+LEFT JOIN compact_boundary AS boundary ON boundary.attempt_id = start.id
+LEFT JOIN compaction_failed AS failed ON failed.attempt_id = start.id
+WHERE start.inherited IS NOT TRUE
+UNION ALL
+SELECT
+    id,
+    session_id,
+    chain,
+    model,
+    CAST(NULL AS TIMESTAMP WITH TIME ZONE),
+    CAST(NULL AS BIGINT),
+    CAST(NULL AS DOUBLE),
+    outcome,
+    "time",
+    duration_ms,
+    error
+FROM compaction_failed
+WHERE attempt_id IS NULL AND inherited IS NOT TRUE;
+
+-- One row per compaction: why it was made, what it cost, and what is known of what it kept.
+CREATE OR REPLACE VIEW receipts AS
+SELECT
+    compactions.id,
+    compactions.session_id,
+    compactions.chain,
+    compactions.number,
+    compactions.ended,
+    compactions."trigger",
+    boundary.receipt_reason AS reason,
+    boundary.receipt_command_id AS command_id,
+    compactions.pre_tokens,
+    compactions.tokens_after,
+    compactions.tokens_saved,
+    compactions.duration_ms,
+    compactions.cache_rewrite_tokens,
+    boundary.receipt_summary_input_tokens AS summary_input_tokens,
+    boundary.receipt_summary_cache_read_tokens AS summary_cache_read_tokens,
+    boundary.receipt_summary_output_tokens AS summary_output_tokens,
+    boundary.receipt_messages_archived AS messages_archived,
+    length(summary.summary) AS summary_characters,
+    pins.pins_kept AS turns_kept,
+    pins.pins_lost AS turns_lost
+FROM compactions
+JOIN compact_boundary AS boundary ON boundary.id = compactions.id
+LEFT JOIN compaction_summary AS summary ON summary.boundary_id = compactions.id
+LEFT JOIN pins_checked AS pins ON pins.boundary_id = compactions.id;
+
+CREATE OR REPLACE VIEW sessions AS
+WITH facts AS (
+    SELECT
+        session_id,
+        max_by(runtime, sequence) AS runtime,
+        max_by(runtime_version, sequence) AS runtime_version,
+        max_by(cwd, sequence) AS folder,
+        max_by(forked_from, sequence) AS forked_from,
+        max_by(publisher_agent_id, sequence) AS agent_id
+    FROM session_info
+    GROUP BY session_id
+),
+sizes AS (
+    SELECT
+        session_id,
+        min("time") AS first_reading,
+        max("time") AS last_reading,
+        count(*) AS responses,
+        count(DISTINCT chain) AS chains,
+        max_by(model, sequence) FILTER (WHERE chain = 'main') AS model,
+        max_by(used_tokens, sequence) FILTER (WHERE chain = 'main') AS used_tokens,
+        max_by(used_percent, sequence) FILTER (WHERE chain = 'main') AS used_percent,
+        max_by(window_tokens, sequence) FILTER (WHERE chain = 'main') AS window_tokens,
+        max_by(window_source, sequence) FILTER (WHERE chain = 'main') AS window_source,
+        max_by(messages_total, sequence) FILTER (WHERE chain = 'main') AS messages,
+        max(used_percent) FILTER (WHERE chain = 'main') AS most_used_percent,
+        max(used_tokens) FILTER (WHERE chain = 'main') AS most_used_tokens,
+        sum(input_tokens) AS input_tokens,
+        sum(cache_creation_tokens) AS cache_creation_tokens,
+        sum(cache_read_tokens) AS cache_read_tokens,
+        sum(output_tokens) AS output_tokens
+    FROM readings
+    GROUP BY session_id
+),
+compacted AS (
+    SELECT
+        session_id,
+        count(*) AS compactions,
+        count(*) FILTER (WHERE "trigger" = 'manual') AS manual_compactions,
+        count(*) FILTER (WHERE "trigger" = 'auto') AS automatic_compactions,
+        sum(tokens_saved) AS tokens_saved,
+        sum(duration_ms) FILTER (WHERE duration_source <> 'precomputed') AS compaction_ms
+    FROM compactions
+    GROUP BY session_id
+),
+failures AS (
+    SELECT session_id, count(*) AS failed_compactions
+    FROM attempts
+    WHERE outcome IN ('failed', 'blocked')
+    GROUP BY session_id
+),
+warned AS (
+    SELECT session_id, count(*) AS warnings
+    FROM warnings
+    GROUP BY session_id
+)
+SELECT
+    coalesce(facts.session_id, sizes.session_id, compacted.session_id) AS session_id,
+    facts.runtime,
+    facts.runtime_version,
+    facts.folder,
+    facts.forked_from,
+    facts.agent_id,
+    sizes.model,
+    sizes.first_reading,
+    sizes.last_reading,
+    coalesce(sizes.responses, 0) AS responses,
+    sizes.chains,
+    sizes.messages,
+    sizes.used_tokens,
+    sizes.used_percent,
+    sizes.window_tokens,
+    sizes.window_source,
+    sizes.most_used_percent,
+    sizes.most_used_tokens,
+    sizes.input_tokens,
+    sizes.cache_creation_tokens,
+    sizes.cache_read_tokens,
+    sizes.output_tokens,
+    coalesce(compacted.compactions, 0) AS compactions,
+    coalesce(compacted.manual_compactions, 0) AS manual_compactions,
+    coalesce(compacted.automatic_compactions, 0) AS automatic_compactions,
+    coalesce(failures.failed_compactions, 0) AS failed_compactions,
+    compacted.tokens_saved,
+    compacted.compaction_ms,
+    coalesce(warned.warnings, 0) AS warnings
+FROM facts
+FULL JOIN sizes ON sizes.session_id = facts.session_id
+FULL JOIN compacted ON compacted.session_id = coalesce(facts.session_id, sizes.session_id)
+LEFT JOIN failures
+    ON failures.session_id = coalesce(facts.session_id, sizes.session_id, compacted.session_id)
+LEFT JOIN warned
+    ON warned.session_id = coalesce(facts.session_id, sizes.session_id, compacted.session_id);
+
+-- One row per call of a tool, with its result where there is one. What `--no-text` publishes is the
+-- same but for the hashes. Derived where asked for: a topic has none unless its deriver was set so.
+CREATE OR REPLACE VIEW tools AS
+SELECT
+    call.id,
+    call.session_id,
+    call.chain,
+    call.sequence,
+    call."time" AS called,
+    date_diff('millisecond', call."time", result."time") AS duration_ms,
+    call.model,
+    call.subagent_type,
+    call.tool,
+    call.use_id,
+    call.input_hash,
+    call.path_hashes,
+    call.changes_files,
+    call.bytes AS input_bytes,
+    call.tokens_estimated AS input_tokens_estimated,
+    result.bytes AS result_bytes,
+    result.tokens_estimated AS result_tokens_estimated,
+    result.is_error
+FROM tool_use AS call
+LEFT JOIN (
+    SELECT * FROM tool_use
+    WHERE part = 'result' AND use_id IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY session_id, use_id ORDER BY sequence) = 1
+) AS result
+    ON result.session_id = call.session_id AND result.use_id = call.use_id
+WHERE call.part = 'call' AND call.inherited IS NOT TRUE;
+
+CREATE OR REPLACE VIEW user_turns AS
+SELECT
+    id,
+    session_id,
+    chain,
+    sequence,
+    "time",
+    row_number() OVER (PARTITION BY session_id, chain ORDER BY sequence) AS number,
+    characters,
+    tokens_estimated
+FROM user_turn
+WHERE inherited IS NOT TRUE;

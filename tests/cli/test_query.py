@@ -1,0 +1,223 @@
+"""`contextgauge export` and `query`: tables of transcripts, and answers in SQL."""
+
+import csv
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from streams.edge.files.folders import write_folder
+from streams.edge.tables.engine import SqlEngine
+from streams.edge.tables.folder import ArrowFolder
+from streams.edge.tables.questions import VIEWS, questions
+from streams.flow.export.export import Export
+from streams.flow.simulator import SimulationOptions, sample_sessions
+from tests.codec.test_records import records_of_every_kind
+from tests.commands import Command
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A projects folder with the transcripts of the sample."""
+    folder = tmp_path_factory.mktemp("projects")
+    files = [
+        each
+        for each in sample_sessions(SimulationOptions(providers=("claude",)))
+        if "/" in each.file
+    ]
+    write_folder(folder, ((each.file, each.value) for each in files))
+    return folder
+
+
+def answered(command: Command, question: str, *paths: Path) -> list[dict[str, Any]]:
+    """Return the rows of an answer."""
+    done = command("query", "--format", "ndjson", question, *map(str, paths))
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def replayed(command: Command, *paths: Path) -> list[dict[str, Any]]:
+    done = command("replay", *map(str, paths))
+    assert done.returncode == 0
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def own(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the data of the sessions' own records of a kind."""
+    return [
+        event["data"]
+        for event in events
+        if event["type"] == f"contextgauge.{kind}.v1" and not event["data"].get("inherited")
+    ]
+
+
+def test_answers_equal_what_the_records_say(command: Command, projects: Path) -> None:
+    events = replayed(command, projects)
+    boundaries = own(events, "compact_boundary")
+    assert len(boundaries) > 2
+    by_trigger = {
+        row["trigger"]: (row["compactions"], row["average_pre_tokens"])
+        for row in answered(command, "compactions-by-trigger", projects)
+    }
+    counts = Counter(boundary["trigger"] for boundary in boundaries)
+    for trigger, (compactions, average) in by_trigger.items():
+        name = None if trigger == "unknown" else trigger
+        sizes = [each["pre_tokens"] for each in boundaries if each["trigger"] == name]
+        known = [each for each in sizes if each is not None]
+        assert compactions == counts[name] == len(sizes)
+        assert average == pytest.approx(sum(known) / len(known), abs=0.5)
+    assert sum(compactions for compactions, _ in by_trigger.values()) == len(boundaries)
+
+    (saved,) = answered(command, "tokens-saved", projects)
+    measured = [each["tokens_saved"] for each in own(events, "compaction_complete")]
+    assert saved["tokens_saved"] == sum(each for each in measured if each is not None)
+
+    (between,) = answered(command, "messages-between", projects)
+    steps = [each["messages_since_last"] for each in boundaries if each["chain"] == "main"]
+    assert between["average_messages"] == pytest.approx(sum(steps) / len(steps), abs=0.051)
+
+    sessions = answered(command, "sessions", projects)
+    assert {row["session_id"] for row in sessions} == {
+        each["data"]["session_id"] for each in events
+    }
+    readings = own(events, "context_reading")
+    for row in sessions:
+        mine = [each for each in readings if each["session_id"] == row["session_id"]]
+        main = [each for each in mine if each["chain"] == "main"]
+        assert row["responses"] == len(mine)
+        assert row["cache_read_tokens"] == sum(each["cache_read_tokens"] or 0 for each in mine)
+        assert row["used_tokens"] == (main[-1]["used_tokens"] if main else None)
+
+
+def test_an_export_gives_the_same_answers_as_its_transcripts(
+    command: Command, projects: Path, tmp_path: Path
+) -> None:
+    done = command("export", str(projects), "--to", str(tmp_path / "tables"), "--merge")
+    assert done.returncode == 0
+    measured = "SELECT count(*) AS n FROM (FROM tool_use UNION ALL BY NAME FROM user_turn)"
+    records = len(replayed(command, projects)) + answered(command, measured, projects)[0]["n"]
+    assert f"{records} records in " in done.stderr.replace(",", "")
+    for question in ("durations", "pressure", "SELECT * FROM receipts ORDER BY id"):
+        assert answered(command, question, tmp_path / "tables") == answered(
+            command, question, projects
+        )
+
+
+def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
+    folder = ArrowFolder(str(tmp_path), "parquet")
+    export = Export(folder, "parquet", "paths")
+    export.add((record, None) for record in records_of_every_kind())
+    export.commit()
+    engine = SqlEngine(folder, "parquet")
+    for question in questions():
+        answer = engine.answer(question.sql)
+        assert all(len(row) == len(answer.columns) for rows in answer.rows() for row in rows)
+        assert question.title.endswith("?")
+    assert set(VIEWS) <= set(engine.views())
+    assert len(questions()) > 15
+
+
+def test_calls_of_tools_are_joined_with_their_results(command: Command, projects: Path) -> None:
+    tools = answered(command, "SELECT * FROM tools WHERE result_bytes IS NOT NULL", projects)
+    assert tools
+    assert all((row["duration_ms"] or 0) >= 0 and row["input_bytes"] > 0 for row in tools)
+    turns = answered(
+        command, "SELECT * FROM user_turns ORDER BY session_id, chain, number", projects
+    )
+    assert turns
+    numbers: dict[tuple[str, str], int] = Counter()
+    for row in turns:
+        numbers[row["session_id"], row["chain"]] += 1
+        assert row["number"] == numbers[row["session_id"], row["chain"]]
+
+
+def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Path) -> None:
+    transcript = min(projects.rglob("*.jsonl"))
+    rows = answered(command, "sessions", transcript)
+    assert {row["session_id"] for row in rows} == {
+        each["data"]["session_id"] for each in replayed(command, transcript)
+    }
+
+
+def test_a_compaction_is_one_row_whatever_is_known_of_it(command: Command, projects: Path) -> None:
+    rows = answered(command, "SELECT id, count(*) AS n FROM receipts GROUP BY id", projects)
+    assert rows
+    assert {row["n"] for row in rows} == {1}
+
+
+def test_answers_are_csv_in_a_pipe(command: Command, projects: Path) -> None:
+    question = "SELECT 1 AS one, NULL AS nothing, [1, 2] AS list, TIMESTAMPTZ '2026-05-01' AS t"
+    done = command("query", question, str(projects))
+    (row,) = csv.DictReader(io.StringIO(done.stdout))
+    assert row == {"one": "1", "nothing": "", "list": "[1, 2]", "t": "2026-05-01T00:00:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["SELEC 1"], "the query is wrong"),
+        (["SELECT 1; SELECT 2"], "one statement at a time"),
+        (["DROP VIEW sessions"], "only a SELECT gives an answer"),
+        (["nonsense"], "no question is named 'nonsense'"),
+        ([], "name a question or a SELECT"),
+    ],
+)
+def test_a_wrong_question_is_refused(
+    command: Command, projects: Path, arguments: list[str], words: str
+) -> None:
+    done = command("query", *arguments, *([str(projects)] if arguments else []))
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_questions_views_and_their_sql_are_listed(command: Command) -> None:
+    listed = command("query", "--list")
+    assert {each.name for each in questions()} == {
+        line.split()[0] for line in listed.stdout.splitlines()[1:]
+    }
+    assert "receipts" in command("query", "--views").stdout
+    sql = command("query", "--sql", "thrashing")
+    assert sql.stdout.startswith("WITH spans AS (")
+
+
+def test_an_export_without_types_is_not_queried(
+    command: Command, projects: Path, tmp_path: Path
+) -> None:
+    command("export", str(projects), "--to", str(tmp_path / "csv"), "--format", "csv")
+    done = command("query", "sessions", str(tmp_path / "csv"))
+    assert done.returncode == 2
+    assert "queries read Parquet and Arrow" in done.stderr
+
+
+def test_ids_stay_text_for_readers_that_guess_types(
+    command: Command, projects: Path, tmp_path: Path
+) -> None:
+    command("export", str(projects), "--to", str(tmp_path))
+    types = duckdb.connect().execute(
+        "DESCRIBE SELECT id, session_id, sequence, time FROM read_parquet(?)",
+        [f"{tmp_path}/kind=context_reading/*/*.parquet"],
+    )
+    assert [row[1] for row in types.fetchall()] == [
+        *("VARCHAR", "VARCHAR", "BIGINT", "TIMESTAMP WITH TIME ZONE")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--to", "x"], "name what to export"),
+        (["y", "--topic", "--to", "x"], "name what to export"),
+        (["y", "--follow", "5", "--to", "x"], "--follow is for --topic"),
+        (["y", "--to", "gopher://x/y"], "gopher://x/y"),
+    ],
+)
+def test_contradicting_options_are_refused(
+    command: Command, arguments: list[str], words: str
+) -> None:
+    done = command("export", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
