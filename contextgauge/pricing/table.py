@@ -41,6 +41,7 @@ _ROW: Final = frozenset(
         "checked",
     }
 )
+_NUMBERS: Final = (int, float, Decimal)
 _HOURS: Final = 24
 _REMEMBERED_NAMES: Final = 256
 """As in the catalog of windows."""
@@ -62,7 +63,7 @@ class PriceTable:
     def from_document(
         cls, document: Mapping[str, Any], otherwise: "PriceTable | None" = None
     ) -> "PriceTable":
-        """Build from a parsed TOML document whose numbers are integers and decimals.
+        """Build from a parsed TOML document.
 
         It has a list of tables `price`, and may have `vendors`, lists of folders by model. Rows of
         `otherwise` hold for the names that this one has no price for. Raises ValueError for what is
@@ -215,7 +216,8 @@ def _above(model: str, part: Mapping[str, Any]) -> int:
 
 
 def _amount(model: str, name: str, value: object) -> Decimal:
-    amount = Decimal(value) if type(value) is int or isinstance(value, Decimal) else None
+    # A float is as it was written: its shortest text.
+    amount = Decimal(str(value)) if type(value) in _NUMBERS else None
     if amount is None or not amount.is_finite() or amount < 0:
         raise ValueError(f"{model}: {name} is not an amount")
     return amount

@@ -22,6 +22,7 @@ from schemas.records import (
     DurationSource,
     Record,
 )
+from schemas.views import STREAM_ENTRIES
 
 PriceLookup: TypeAlias = Callable[[str | None, datetime, str | None], Price | None]
 """Gives the price of a model at a time in a service tier: `price_of`, or a table's `find`."""
@@ -105,6 +106,11 @@ class SessionCosts:
     compactions: tuple[CompactionProfit, ...]
     is_whole: bool
 
+    @property
+    def profits(self) -> Mapping[str, CompactionProfit]:
+        """The compactions by their boundaries' ids."""
+        return {each.boundary_id: each for each in self.compactions}
+
 
 def session_costs(
     records: Iterable[Record], price_of: PriceLookup, *, is_whole: bool = True
@@ -143,6 +149,13 @@ def session_costs(
         compactions=tuple(_profits(own, responses, summaries)),
         is_whole=is_whole,
     )
+
+
+def stored_costs(records: Sequence[Record], price_of: PriceLookup) -> SessionCosts:
+    """Return the costs of a session whose views hold these records, perhaps only the newest."""
+    readings = sum(isinstance(record.data, ContextReading) for record in records)
+    is_whole = max(readings, len(records) - readings) < STREAM_ENTRIES
+    return session_costs(records, price_of, is_whole=is_whole)
 
 
 def _responses(
