@@ -57,7 +57,7 @@ def _facts(own: CompactionReceipt, profit: CompactionProfit | None) -> list[tupl
         ("After", _sized(own.tokens_after, own.tokens_after_source)),
         (
             "Summary cost",
-            _with_money(_summary_cost(own), None if profit is None else money(profit.summary)),
+            _with_money(_summary_cost(own), profit),
         ),
         ("Cache rewrite", _rewritten(own, profit)),
         *(() if profit is None else profit_facts(profit)),
