@@ -73,6 +73,7 @@ class ContextReading(Common):
     it was known then, else the next reading has it. `messages` counts since the last boundary or
     reset (R23), this response included; `messages_total` since the session's start. `late` is true
     where a newer size is known, of telemetry (R34): the chain's size is not this one.
+    `service_tier` is null for the standard one.
     """
 
     kind: ClassVar[Literal["context_reading"]] = "context_reading"
@@ -90,6 +91,7 @@ class ContextReading(Common):
     cache_creation_1h_tokens: int | None = None
     output_tokens: int | None = None
     late: bool | None = None
+    service_tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +179,8 @@ class CompactBoundary(Common):
     `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
     message reports nothing of it. `idle_ms` is for how long the chain was silent before an
-    automatic compaction of an idle one (R33), else left out.
+    automatic compaction of an idle one (R33), else left out. `summary_cache_creation_tokens` is
+    what the calls that wrote the summary wrote to the cache, of it the other for an hour.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -194,6 +197,8 @@ class CompactBoundary(Common):
     metadata: dict[str, Json]
     receipt: ReportedReceipt | None = None
     idle_ms: int | None = None
+    summary_cache_creation_tokens: int | None = None
+    summary_cache_creation_1h_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

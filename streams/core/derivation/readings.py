@@ -281,6 +281,7 @@ def _read(step: Step, size: _Reported) -> None:
             cache_creation_1h_tokens=usage.creation_1h,
             output_tokens=size.output,
             late=late or None,
+            service_tier=usage.tier,
         )
     )
     if two_ways.measures(step, chain, late=late):
