@@ -8,8 +8,13 @@ to two decimals. A field is null where the source did not report it: nothing is 
 The source of every field is `docs/RULES.md`; the numbers R1 to R35 there are the rules' names.
 """
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, get_args
 
+from contextgauge.content_records import ToolUse as ToolUse
+from contextgauge.content_records import UserTurn as UserTurn
+from contextgauge.record_base import MAIN_CHAIN as MAIN_CHAIN
+from contextgauge.record_base import Common as Common
+from contextgauge.record_base import Json as Json
 from contextgauge.record_words import (
     DurationSource,
     ExhaustedReason,
@@ -32,35 +37,6 @@ SPEC_VERSION: Final = "1.0"
 
 SCHEMA_VERSION: Final = 1
 """Version of every record type, the `.v1` of `contextgauge.<kind>.v1`."""
-
-MAIN_CHAIN: Final = "main"
-"""Subject of the main conversation; a subagent's chain is named by its agent id (R2)."""
-
-if TYPE_CHECKING:
-    Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
-    """Any JSON value, as the standard parser gives it."""
-else:
-    # A validator of the recursive type stops at 255 levels; R5 allows 1 024. The parser has
-    # seen to it already that what is here is JSON.
-    Json = Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
-    """What every record's data carries. Fields with a default are left out where they are null.
-
-    `model` is the chain's model without a `[1m]`-like suffix. `task_id` is what the publisher
-    set on the source message. `subagent_type` is the chain's, where a message reported it.
-    `inherited` is true where the source message is a copy of another session's (R30): it shows what
-    the context holds, and belongs in no total, average, chart or alert.
-    """
-
-    session_id: str
-    chain: str
-    model: str | None
-    task_id: str | None
-    subagent_type: str | None
-    inherited: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,38 +293,6 @@ class SessionInfo(Common):
     forked_from: str | None
     publisher_agent_id: str | None = None
     compaction_settings: dict[str, Json] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse(Common):
-    """A call of a tool, or its result, without any of its text (R35); derived where asked for.
-
-    A result names the call's `use_id`, and its `tool` where the runtime repeats it. `bytes` are
-    those of the call's input as JSON, or of the result's texts, in UTF-8; `tokens_estimated` is a
-    token for four characters. Hashes are of 16 bytes, in hex: of the input, and of each path in it
-    (the first 8); two publishers' are not the same where texts are left out. `changes_files` is
-    whether the call changes a file, null where it names none.
-    """
-
-    kind: ClassVar[Literal["tool_use"]] = "tool_use"
-    part: Literal["call", "result"]
-    use_id: str | None
-    tool: str | None
-    bytes: int
-    tokens_estimated: int
-    input_hash: str | None = None
-    path_hashes: tuple[str, ...] = ()
-    changes_files: bool | None = None
-    is_error: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserTurn(Common):
-    """A turn that a person wrote, by its length (R35); derived where asked for."""
-
-    kind: ClassVar[Literal["user_turn"]] = "user_turn"
-    characters: int
-    tokens_estimated: int
 
 
 RecordData: TypeAlias = (

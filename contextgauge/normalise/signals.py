@@ -1,11 +1,12 @@
 """What a message says, freed of its provider and spelling: the derivation's only input.
 
-One without signals is ignorable. They apply in their order. Counts are tokens; None: not reported.
+They apply in their order. Counts are tokens; None: not reported.
 """
 
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from contextgauge.normalise.content_signals import ContentFact
 from contextgauge.normalise.limit_signals import (
     AutoCompact,
     ContextUsage,
@@ -330,41 +331,14 @@ Signal: TypeAlias = (
 )
 
 
-class ToolPart(NamedTuple):
-    """A call of a tool, or its result: sizes and hashes, nothing of its text (R35)."""
-
-    part: Literal["call", "result"]
-    use_id: str | None
-    tool: str | None
-    input_hash: str | None
-    path_hashes: tuple[str, ...]
-    changes: bool | None
-    bytes: int
-    tokens: int
-    is_error: bool | None
-
-
-class TurnLength(NamedTuple):
-    """How long a turn is that a person wrote (R35)."""
-
-    characters: int
-    tokens: int
-
-
-ContentFact: TypeAlias = ToolPart | TurnLength
-
-
 @dataclass(slots=True, init=False)
 class Normal:
     """One relevant message (R4), normalised.
 
     `cause` identifies it: its uuid, else the SHA-256 of its bytes. `own_ms` is its own
     timestamp where valid, `live_ms` when a publisher saw it live (R28); both in milliseconds
-    since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
-    whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
-    began that the line opens, by its id; `ordinal` is the line's number in its rollout (R30).
-    `is_telemetry`: it is exported next to what the session itself writes (R34). `content` measures
-    what it contains, where that was asked for (R35).
+    since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` (a copy),
+    `turn_ms` (when its turn began), `ordinal`: R30. `is_telemetry`: R34. `content`: R35.
     """
 
     session_id: str | None
@@ -415,8 +389,7 @@ class Normal:
         self.inherited = inherited
         self.turn_ms = turn_ms
         self.ordinal = ordinal
-        self.is_telemetry = is_telemetry
-        self.content = content
+        self.is_telemetry, self.content = is_telemetry, content
 
     @property
     def time_ms(self) -> int | None:

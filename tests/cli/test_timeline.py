@@ -15,6 +15,8 @@ from schemas.records import (
     ContextReading,
     ContextWarning,
     Record,
+    ToolUse,
+    UserTurn,
     WindowSource,
 )
 from streams.cli.screen.output import GUESS_EXPLAINED
@@ -23,6 +25,7 @@ from streams.cli.screen.timeline import FOLDED, LOG_ORDER, describe, timeline
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.cli.test_render import CHAIN, VIEW
 from tests.cli.views_kit import records_of
+from tests.core.given import RULES, Given, assistant, user
 from tests.core.history import History
 
 NOW_MS = 1_800_000_000_000
@@ -42,7 +45,11 @@ def records() -> list[Record]:
         (each.value, each.session_id) for each in sample_sessions(SimulationOptions())
     )
     boundary = next(record for record in records if isinstance(record.data, CompactBoundary))
-    return [*records, History().pins_checked(boundary, 3, ("Never push.",))]
+    block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    bodies = (assistant(inside={"content": [block]}), user("Go on"))
+    measured = Given(replace(RULES, content=True)).take(*bodies)
+    contents = [each for each in measured if isinstance(each.data, ToolUse | UserTurn)]
+    return [*records, History().pins_checked(boundary, 3, ("Never push.",)), *contents]
 
 
 def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:

@@ -15,6 +15,7 @@ from streams.flow.derive.deriver import Deriver
 from tests.core.given import (
     RULES,
     SESSION,
+    Given,
     assistant,
     boundary,
     clear,
@@ -31,7 +32,10 @@ from tests.core.given import (
     side,
     summary,
     system,
+    user,
 )
+
+CONTENT = ("tool_use", "user_turn")
 
 
 def records_of_every_kind() -> list[Record]:
@@ -57,7 +61,10 @@ def records_of_every_kind() -> list[Record]:
     item = {"type": "ContextCompaction", "id": "i1"}
     payload = {"type": "item_completed", "item": item, "started_at_ms": 1, "completed_at_ms": 9}
     given.take({"type": "event_msg", "payload": payload}, hint=SESSION)
-    return given.records
+    measuring = Given(replace(RULES, content=True))
+    block = {"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "/r/\ud800.py"}}
+    measuring.take(user("Look at it."), assistant("c", inside={"content": [block]}))
+    return given.records + [each for each in measuring.records if each.kind in CONTENT]
 
 
 def test_a_binary_event_becomes_the_structured_one_without_parsing_its_data() -> None:

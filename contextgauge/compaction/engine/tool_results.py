@@ -42,7 +42,7 @@ _FAILURE_END: Final = 130
 """Of what a failed result says, and of them the end: what failed comes first, why mostly last."""
 
 
-class ToolUse(NamedTuple):
+class ReturnedCall(NamedTuple):
     """One call with its result: where both stand in the active messages."""
 
     call: ToolCall
@@ -52,10 +52,10 @@ class ToolUse(NamedTuple):
     characters: int
 
 
-def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
+def tool_uses(messages: Sequence[Message]) -> list[ReturnedCall]:
     """Return the calls that have a result, in the order of the results."""
     calls: dict[str, ToolCall] = {}
-    uses: list[ToolUse] = []
+    uses: list[ReturnedCall] = []
     for index, message in enumerate(messages):
         for position, block in enumerate(message.blocks):
             if isinstance(block, Text):
@@ -63,7 +63,7 @@ def tool_uses(messages: Sequence[Message]) -> list[ToolUse]:
             if isinstance(block, ToolCall):
                 calls[block.id] = block
             elif isinstance(block, ToolResult) and (call := calls.get(block.call_id)) is not None:
-                uses.append(ToolUse(call, block, index, position, _characters(block.content)))
+                uses.append(ReturnedCall(call, block, index, position, _characters(block.content)))
     return uses
 
 
@@ -84,7 +84,7 @@ def deduplicate(messages: Sequence[Message], profile: Profile) -> Edited:
     texts = [text for each in results if len(text := each.text) >= MINIMUM_CHARACTERS]
     if len(set(texts)) == len(texts):
         return Edited(list(messages), ())
-    latest: dict[str, dict[str, ToolUse]] = {}
+    latest: dict[str, dict[str, ReturnedCall]] = {}
     edited = _Editing(messages)
     for use in reversed(tool_uses(messages)):
         if use.characters < MINIMUM_CHARACTERS or use.call.name in profile.exclude_tools:
@@ -139,7 +139,7 @@ def _unread_from(messages: Sequence[Message]) -> int:
     return 0
 
 
-def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[float]:
+def _values(candidates: Sequence[ReturnedCall], messages: Sequence[Message]) -> list[float]:
     """Return what each result is worth, 0 to about 3: age, size, use in later messages."""
     used = _used_later(candidates, messages)
     total = max(1, len(messages))
@@ -152,7 +152,7 @@ def _values(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[
     return values
 
 
-def _used_later(candidates: Sequence[ToolUse], messages: Sequence[Message]) -> list[bool]:
+def _used_later(candidates: Sequence[ReturnedCall], messages: Sequence[Message]) -> list[bool]:
     """Return whether later messages, a call or a text of either side, mention a call's paths."""
     used = [False] * len(candidates)
     place = len(candidates) - 1
@@ -185,7 +185,7 @@ def _paths(text: str) -> set[str]:
     return paths
 
 
-def _notice(use: ToolUse, recallable: str | None) -> str:
+def _notice(use: ReturnedCall, recallable: str | None) -> str:
     """Return what stands for a result; `recallable` is its message's id where a model can ask."""
     content = use.result.content
     characters = sum([len(each.text) for each in content if isinstance(each, Text)])
@@ -211,7 +211,7 @@ class _Editing:
         self._messages = list(messages)
         self._changed: set[int] = set()
 
-    def replace_result(self, use: ToolUse, notice: str) -> None:
+    def replace_result(self, use: ReturnedCall, notice: str) -> None:
         message = self._messages[use.message]
         result = use.result.with_content((Text(notice),))
         before, after = message.blocks[: use.block], message.blocks[use.block + 1 :]

@@ -21,9 +21,10 @@ from contextgauge.compaction.reading.lines import (
     reduced_of_any,
 )
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.content_signals import ContentFact, ToolPart, TurnLength
 from contextgauge.normalise.fields import count, flag, mapping, name
 from contextgauge.normalise.responses import answer_of
-from contextgauge.normalise.signals import Body, ContentFact, ToolPart, TurnLength
+from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
 CONTENT_FIELD: Final = "contextgauge_content"
@@ -41,7 +42,7 @@ _MOST_PATHS: Final = 8
 def content_facts(body: Body, key: bytes = b"") -> tuple[ContentFact, ...]:
     """Return what a line contains, in its order. Never raises.
 
-    With a key (1 to 64 secret bytes) nobody else can try inputs and paths against the hashes.
+    With a key (1 to 64 secret bytes) inputs and paths cannot be tried against the hashes by others.
     """
     if CONTENT_FIELD in body:
         return tuple(_stored(body[CONTENT_FIELD]))
@@ -65,7 +66,7 @@ def content_field(facts: Sequence[ContentFact]) -> list[Json]:
 
 
 def _messages(body: Body) -> list[Message]:
-    """Return what a line adds to its conversation; a runtime's summary is nobody's turn."""
+    """Return what a line adds to its conversation; a runtime's summary is no turn of the user."""
     line = reduced_of_any(body)
     if line is None or is_boundary(line) or flag(line, "isCompactSummary"):
         return []

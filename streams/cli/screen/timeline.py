@@ -275,6 +275,15 @@ def _turns(data: PinsChecked) -> str:
     return f"{figures}: {texts}" if texts else figures
 
 
+def _content(data: ToolUse | UserTurn) -> str:
+    """Return how large a turn, a call of a tool or its result is."""
+    if isinstance(data, UserTurn):
+        return f"{exact(data.characters)} characters"
+    size = f"~{exact(data.tokens_estimated)} tokens"
+    failed = "failed" if data.is_error else None
+    return " · ".join(part for part in (data.part, data.tool, size, failed) if part)
+
+
 def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, PLR0912 -- a case per kind
     """Return a record's figures; `guessed` marks figures that rest on a doubtful window."""
     match data:
@@ -341,11 +350,7 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             agent = data.publisher_agent_id and f"agent {data.publisher_agent_id}"
             parts = (runtime, data.model, data.cwd, fork, agent)
             return " · ".join(part for part in parts if part)
-        case ToolUse():
-            size = f"about {exact(data.tokens_estimated)} tokens"
-            failed = "failed" if data.is_error else None
-            return " · ".join(part for part in (data.part, data.tool, size, failed) if part)
-        case UserTurn():
-            return f"{exact(data.characters)} characters"
+        case ToolUse() | UserTurn():
+            return _content(data)
         case _:
             assert_never(data)

@@ -4,8 +4,9 @@ They say nothing of sizes or compactions, and nothing of a session depends on th
 without, all other records are the same but for their sequence.
 """
 
+from contextgauge.normalise.content_signals import ToolPart
 from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
-from contextgauge.normalise.signals import Normal, ToolPart
+from contextgauge.normalise.signals import Normal
 from schemas.records import Record, ToolUse, UserTurn
 from streams.core.derivation import inherited
 from streams.core.derivation.state import NEW_CHAIN

@@ -396,15 +396,3 @@ def test_r09_a_bare_answer_of_the_api_is_a_reading() -> None:
 )
 def test_r09_what_only_looks_like_a_bare_answer_is_none(body: Body) -> None:
     assert not every(Given().take(body, hint=SESSION), ContextReading)
-
-
-def test_r09_events_of_the_apis_stream_need_no_frame() -> None:
-    start = {"type": "message_start", "message": {"id": "msg_1", "usage": usage(5, 0, 90_000)}}
-    end = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
-    given = Given()
-    given.take(start, end, start | {"message": {"id": "msg_2", "usage": usage(9)}}, hint=SESSION)
-    sizes = [
-        (reading.used_tokens, reading.previous_output_tokens)
-        for reading in every(given.records, ContextReading)
-    ]
-    assert sizes == [(90_005, None), (9, 7)]

@@ -192,3 +192,15 @@ def test_the_runtimes_own_account_keeps_the_size_that_it_is_of() -> None:
         122_300,
         50_000,
     )
+
+
+def test_r09_events_of_the_apis_stream_need_no_frame() -> None:
+    start = {"type": "message_start", "message": {"id": "msg_1", "usage": usage(5, 0, 90_000)}}
+    end = {"type": "message_delta", "delta": {}, "usage": {"output_tokens": 7}}
+    given = Given()
+    given.take(start, end, start | {"message": {"id": "msg_2", "usage": usage(9)}}, hint=SESSION)
+    sizes = [
+        (reading.used_tokens, reading.previous_output_tokens)
+        for reading in every(given.records, ContextReading)
+    ]
+    assert sizes == [(90_005, None), (9, 7)]
