@@ -44,6 +44,10 @@ class Commands(LazyGroup):
                 "report.report_command",
                 "Write a report about sessions and compactions as one HTML file.",
             ),
+            "share": (
+                "share.share_command",
+                "Write a session's context over time as one HTML file that can be given to others.",
+            ),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",

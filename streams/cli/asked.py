@@ -47,7 +47,7 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
         if known is not None and len(paths) > 1:
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
-            yield Asked(SqlEngine(folder, known.format), True, path)
+            yield Asked(SqlEngine(folder, known.format), is_whole=True, name=path)
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")

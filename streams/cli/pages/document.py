@@ -1,11 +1,14 @@
 """One HTML file that holds all it needs, and by its own policy can fetch nothing."""
 
+import os
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from contextgauge import __version__
+from contextgauge.errors import ConfigError
 from streams.cli.pages.markup import Html, joined, tag
 from streams.serve.api.page import FOLDER
 
@@ -36,6 +39,17 @@ def document(title: str, body: Html, *, styles: str, script: str = "") -> bytes:
     end = tag("script", Html(script)) if script else Html("")
     page = tag("html", head, tag("body", body, end), lang="en")
     return joined(Html("<!doctype html>\n"), page, "\n").encode("utf-8", "replace")
+
+
+def write_whole(target: Path, content: bytes) -> None:
+    """Write a file, or replace it at once. Raises ConfigError where that is not possible."""
+    own = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        own.write_bytes(content)
+        own.replace(target)
+    except OSError as error:
+        own.unlink(missing_ok=True)
+        raise ConfigError(f"--out {target}: {error.strerror}") from error
 
 
 def _own(name: str) -> str:

@@ -1,10 +1,10 @@
-"""Plots as SVG: their places are percentages, so that they fit any width, and texts keep their size.
+"""Plots as SVG. Places are percentages: a plot fits any width, and its texts keep their size.
 
 Colours are classes of the style sheet, so that a plot follows the reader's theme. A plot has no
 figures of its own: the table below it is its text.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import ceil
 from typing import Final, NamedTuple
 
@@ -43,7 +43,7 @@ class Series(NamedTuple):
 def bars(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str) -> Html:
     """Return stacked bars. Raises ValueError without labels."""
     most = max(sum(values) for values in _columns(series))
-    top, lines = _axis(most, unit)
+    top, lines = axis(most, unit)
     slot = 100 / len(labels)
     width = min(slot * 0.74, _WIDEST)
     marks = []
@@ -56,13 +56,13 @@ def bars(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
                 marks.append(_rect(middle - width / 2, bottom, width, height, f"bar {each.colour}"))
         marks.append(_tip(slot * number, slot, _told(label, series, number, unit)))
     ticks = _labels(labels, lambda number: slot * (number + 0.5))
-    return _plot(about, *lines, *marks, *ticks)
+    return plot(about, *lines, *marks, *ticks)
 
 
 def line(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str) -> Html:
     """Return lines over labels that are equally far apart. Raises ValueError without labels."""
     most = max(value or 0 for each in series for value in each.values)
-    top, lines = _axis(most, unit)
+    top, lines = axis(most, unit)
     step = 100 / max(len(labels) - 1, 1)
     begin = 0 if len(labels) > 1 else 50
     marks: list[Html] = []
@@ -70,7 +70,7 @@ def line(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
         for part in _unbroken(each.values):
             at = [(begin + number * step, 100 - 100 * value / top) for number, value in part]
             points = " ".join(f"{x:.6g},{y:.6g}" for x, y in at)
-            marks.append(_stretched(tag("polyline", points=points, class_=f"line {each.colour}")))
+            marks.append(stretched(tag("polyline", points=points, class_=f"line {each.colour}")))
             if len(part) == 1 or len(labels) <= 2 * _MOST_LABELS + 5:
                 marks += [
                     tag("circle", cx=f"{x:.6g}%", cy=f"{y:.6g}%", r=3, class_=f"dot {each.colour}")
@@ -79,7 +79,7 @@ def line(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
     for number, label in enumerate(labels):
         left = max(step * (number - 0.5), 0)
         marks.append(_tip(left, min(step, 100 - left), _told(label, series, number, unit)))
-    return _plot(about, *lines, *marks, *_labels(labels, lambda number: begin + step * number))
+    return plot(about, *lines, *marks, *_labels(labels, lambda number: begin + step * number))
 
 
 def meter(share: float, colour: str) -> Html:
@@ -109,7 +109,7 @@ def _decimal_steps() -> Iterator[float]:
         yield 2.5 * unit
 
 
-def _axis(most: float, unit: Unit) -> tuple[float, list[Html]]:
+def axis(most: float, unit: Unit) -> tuple[float, list[Html]]:
     """Return the value at the top of a plot, and the lines across it with their values."""
     top, step = axis_end(most, in_ms=unit is Unit.DURATION)
     marks = []
@@ -187,12 +187,13 @@ def _tip(x: float, width: float, words: str) -> Html:
     )
 
 
-def _stretched(shape: Html) -> Html:
-    """Return a shape whose points are percentages, which `points` cannot say."""
+def stretched(shape: Html | Iterable[Html]) -> Html:
+    """Return shapes whose points are percentages, which `points` cannot say."""
     return tag(
         "svg", shape, viewBox="0 0 100 100", preserveAspectRatio="none", width="100%", height="100%"
     )
 
 
-def _plot(about: str, *marks: Html) -> Html:
+def plot(about: str, *marks: Html) -> Html:
+    """Return marks as one picture. `about` says what it shows."""
     return tag("div", tag("svg", marks, role="img", aria_label=about), class_="plot")

@@ -1,8 +1,9 @@
 """Values of answers as people read them; what is not known is `unknown`, never 0."""
 
 from datetime import date, datetime
+from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from streams.cli.screen.figures import UNKNOWN, duration, safe, thousands
 
@@ -35,7 +36,7 @@ def number(value: float, unit: Unit) -> str:
     return f"{text}%" if unit is Unit.PERCENT else text
 
 
-def shown(value: Any, unit: Unit = Unit.NUMBER) -> str:
+def shown(value: object, unit: Unit = Unit.NUMBER) -> str:
     """Return any value of an answer."""
     if value is None:
         return UNKNOWN
@@ -47,7 +48,9 @@ def shown(value: Any, unit: Unit = Unit.NUMBER) -> str:
         return day(value)
     if isinstance(value, str):
         return safe(value)
-    return number(float(value), unit)
+    if isinstance(value, int | float | Decimal):
+        return number(float(value), unit)
+    raise TypeError(type(value))
 
 
 def day(value: date) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from streams.edge.tables.questions import Question
 
 MOST_ROWS: Final = 1_000
-"""Of an answer: years of days. A list of sessions may have any number, and its beginning is shown."""
+"""Of an answer: years of days. Of a list of sessions, which may have any number, its beginning."""
 
 
 class Answer(NamedTuple):

@@ -72,7 +72,7 @@ class Key(NamedTuple):
     unit: Unit = Unit.NUMBER
 
 
-_TRIGGERS: Final = ("automatic", "manual", "unknown")
+_TRIGGERS: Final = ("automatic", "manual", "other")
 
 _COMPACTIONS: Final = Basis("compactions", "compactions")
 _TIMED: Final = Basis(
@@ -99,7 +99,7 @@ KEYS: Final = (
         "totals",
         "compactions",
         "Compactions",
-        "{automatic} automatic, {manual} manual, {unknown} unknown",
+        "{automatic} automatic, {manual} manual, {other} other or unknown",
         "frequency",
     ),
     Key(

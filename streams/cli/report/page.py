@@ -17,11 +17,17 @@ from streams.cli.screen.figures import GUESS
 _SHOWN_ROWS: Final = 8
 """Of a table in view: those that matter most come first, all are among its figures."""
 
+_NARROW_COLUMNS: Final = 4
+"""Of a table that fits half of the page."""
+
+_WHOLE: Final = 100
+"""Percent: what a bar of shares ends at, unless one is larger."""
+
 _MOST_DAYS: Final = 300
 """With more than these, the label of a day is its month and year."""
 
 _COLOURS: Final = ("accent", "second", "third")
-_NAMED_COLOURS: Final = {"unknown": "faint", "assumed_window": "faint"}
+_NAMED_COLOURS: Final = {"other": "faint", "assumed_window": "faint"}
 """What is not known, or assumed, has no colour of its own."""
 
 _STATISTICS: Final = ("average", "median", "least", "most")
@@ -114,7 +120,9 @@ def _figure(figure: Figure, answers: Answers) -> Html:
     if stands.rows and answer.rows:
         foot.append(_all_figures(figure, answer))
     body.append(tag("div", foot, [_query(answer)], class_="foot"))
-    is_wide = figure.plot.kind == "table" and len(answer.columns) > 4 and bool(answer.rows)
+    is_wide = (
+        figure.plot.kind == "table" and len(answer.columns) > _NARROW_COLUMNS and bool(answer.rows)
+    )
     return tag(
         "article",
         tag("h3", figure.title),
@@ -187,7 +195,7 @@ def _table(figure: Figure, answer: Answer, columns: Sequence[str]) -> Html:
     plot = figure.plot
     drawn = plot.values[0] if plot.kind == "rows" else None
     most = max((row[drawn] or 0 for row in answer.rows), default=0) if drawn else 0
-    top = 100 if plot.unit is Unit.PERCENT and most <= 100 else most
+    top = _WHOLE if plot.unit is Unit.PERCENT and most <= _WHOLE else most
     rows = []
     for row in answer.rows[:_SHOWN_ROWS]:
         cells = [_cell(figure, answer, row, column, exact=False) for column in columns]
@@ -261,7 +269,7 @@ def _cell(figure: Figure, answer: Answer, row: dict[str, Any], column: str, *, e
     return tag("td", _data(value, text) if is_number else text, class_=kind or None)
 
 
-def _data(value: Any, text: str) -> Html:
+def _data(value: object, text: str) -> Html:
     """Return a value with the number that programs read."""
     return joined(text) if value is None else tag("data", text, value=str(value))
 

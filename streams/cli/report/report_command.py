@@ -1,16 +1,15 @@
 """`contextgauge report`: all figures of analysis as one HTML file, offline."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError
 from streams.cli.asked import opened
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
+from streams.cli.pages.document import write_whole
 from streams.cli.report.answers import Answers
 from streams.cli.report.page import Origin, page
 from streams.cli.screen.figures import size
@@ -48,14 +47,3 @@ def report(
     say(f"wrote {target} ({size(len(content))})")
     if not asked.is_whole:
         raise typer.Exit(Exit.STOPPED)
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Write a file, or replace it at once. Raises ConfigError where that is not possible."""
-    own = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        own.write_bytes(content)
-        own.replace(target)
-    except OSError as error:
-        own.unlink(missing_ok=True)
-        raise ConfigError(f"--out {target}: {error.strerror}") from error

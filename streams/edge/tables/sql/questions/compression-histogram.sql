@@ -14,7 +14,7 @@ SELECT
     count(compactions.id) AS compactions,
     count(*) FILTER (WHERE "trigger" = 'auto') AS automatic,
     count(*) FILTER (WHERE "trigger" = 'manual') AS manual,
-    count(compactions.id) FILTER (WHERE "trigger" IS NULL) AS unknown
+    count(compactions.id) FILTER (WHERE coalesce("trigger", '') NOT IN ('auto', 'manual')) AS other
 FROM bins
 LEFT JOIN compactions
     ON tokens_before > 0

@@ -4,7 +4,7 @@ SELECT
     count(*) AS compactions,
     count(*) FILTER (WHERE "trigger" = 'auto') AS automatic,
     count(*) FILTER (WHERE "trigger" = 'manual') AS manual,
-    count(*) FILTER (WHERE "trigger" IS NULL) AS unknown,
+    count(*) FILTER (WHERE coalesce("trigger", '') NOT IN ('auto', 'manual')) AS other,
     count(DISTINCT session_id) AS sessions
 FROM compactions
 WHERE day IS NOT NULL
