@@ -235,7 +235,7 @@ def _all_figures(figure: Figure, answer: Answer) -> Html:
 
 def _query(answer: Answer) -> Html:
     command = tag("p", tag("code", f"contextgauge query {answer.question.name}"), class_="small")
-    sql = tag("pre", tag("code", answer.question.sql), tabindex=0, aria_label="SQL", role="region")
+    sql = tag("pre", tag("code", answer.question.sql), tabindex=0)
     return tag("details", tag("summary", "Query"), command, sql, class_="query")
 
 
@@ -280,4 +280,5 @@ def _scrolled(name: str, head: Iterable[Html], rows: Iterable[Html]) -> Html:
 
 
 def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
+    """Return a section's id: figures have the names of their questions."""
+    return f"about-{title.lower().replace(' ', '-')}"

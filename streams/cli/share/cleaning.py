@@ -15,7 +15,7 @@ _HOST: Final = r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 
 _ADDRESS: Final = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'`<>()\[\]{}\\]{1,2000}"
-    rf"|(?:[\w.+-]{{1,64}}@)?{_HOST}:[\w~.-]{{1,100}}/[\w./~-]{{1,300}}"  # of a repository, as scp has it
+    rf"|(?:[\w.+-]{{1,64}}@)?{_HOST}:[\w~.-]{{1,100}}/[\w./~-]{{1,300}}"  # as scp has it
     rf"|[\w.+-]{{1,64}}@{_HOST}"
 )
 
@@ -29,7 +29,7 @@ _HOME: Final = re.compile(
 
 _PATH: Final = re.compile(
     r"(?:\b[A-Za-z]:[\\/]|\\\\[\w.-]|(?<![\w.:/<])~?/)"  # a drive, a share, the root or a home
-    r"(?:[\w.@+%=,~#-]{1,255}[\\/]{1,2}){0,40}[\w.@+%=,~#-]{1,255}/?"
+    r"(?:[\w.@+%=~#-]{1,255}[\\/]{1,2}){0,40}[\w.@+%=~#-]{1,255}/?"
 )
 """Absolute: of a relative one nothing tells whose it is. `</div>` and URLs are none."""
 

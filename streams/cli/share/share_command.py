@@ -14,7 +14,7 @@ from schemas.records import Record, SessionInfo
 from streams import wiring
 from streams.cli.inputs import is_path, own_sources
 from streams.cli.pages.document import write_whole
-from streams.cli.screen.figures import count, safe, size
+from streams.cli.screen.figures import safe, size
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import reading, say
@@ -146,7 +146,7 @@ def _add_texts(made: SharedSession, replayed: "ReplayedSession") -> list[tuple[s
         clean = clean if len(clean) <= MOST_CHARACTERS else f"{clean[:MOST_CHARACTERS]} …"
         characters += len(clean)
         made.steps[each.step].texts.append({"of": each.of, "text": clean})
-    taken = ", ".join(count(number, kind) for kind, number in cleaning.removed.items() if number)
+    taken = ", ".join(f"{kind} {number:,}" for kind, number in cleaning.removed.items() if number)
     return [
         ("texts", f"{len(texts):,}, {characters:,} characters; {shortened:,} were shortened"),
         ("taken out of texts", taken or "nothing was recognised"),
