@@ -104,9 +104,8 @@ def axis_end(most: float, *, in_ms: bool = False) -> tuple[float, float]:
 def _decimal_steps() -> Iterator[float]:
     unit = 1
     while True:
-        yield from (unit, 2 * unit, 5 * unit)
+        yield from (unit, 2 * unit, *((2.5 * unit,) if unit > 1 else ()), 5 * unit)
         unit *= 10
-        yield 2.5 * unit
 
 
 def axis(most: float, unit: Unit) -> tuple[float, list[Html]]:
