@@ -70,8 +70,9 @@ class ContextReading(Common):
     `used_tokens` is input + cache creation + cache read, without output. A part that was not
     reported is null and counts 0. `cache_creation_1h_tokens` is the part of the cache creation that
     is kept for an hour, the rest for five minutes. `output_tokens` is the response's output where
-    it was known then, else the next reading has it. `messages` counts since the last boundary or
-    reset (R23), this response included; `messages_total` since the session's start.
+    it was known then, else the next reading has it. `service_tier` is null for the standard one.
+    `messages` counts since the last boundary or reset (R23), this response included;
+    `messages_total` since the session's start.
     """
 
     kind: ClassVar[Literal["context_reading"]] = "context_reading"
@@ -88,6 +89,7 @@ class ContextReading(Common):
     messages_total: int
     cache_creation_1h_tokens: int | None = None
     output_tokens: int | None = None
+    service_tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,8 @@ class CompactBoundary(Common):
     `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
     message reports nothing of it. `idle_ms` is for how long the chain was silent before an
-    automatic compaction of an idle one (R33), else left out.
+    automatic compaction of an idle one (R33), else left out. `summary_cache_creation_tokens` is
+    what the calls that wrote the summary wrote to the cache, of it the other for an hour.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"
@@ -192,6 +195,8 @@ class CompactBoundary(Common):
     metadata: dict[str, Json]
     receipt: ReportedReceipt | None = None
     idle_ms: int | None = None
+    summary_cache_creation_tokens: int | None = None
+    summary_cache_creation_1h_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

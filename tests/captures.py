@@ -17,7 +17,7 @@ from streams.flow.simulator.session import (
     EndReason,
     ModelResponse,
     SimulatedChain,
-    TokenCounts,
+    SimulatedTokens,
 )
 from streams.flow.simulator.simulation import DIALECTS
 
@@ -75,7 +75,7 @@ class Recording:
     ) -> Self:
         """Add a response with so many tokens in its context, `read` of them cached."""
         chain = chain or self._main
-        usage = TokenCounts(3, used - read - 3, read, output)
+        usage = SimulatedTokens(3, used - read - 3, read, output)
         self._session.respond(ModelResponse(chain, usage, edits, with_iterations, tool))
         chain.cached_tokens = used
         self._session.now_ms += 5_000

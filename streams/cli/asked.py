@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from contextgauge.errors import ConfigError
+from streams import wiring
 from streams.cli.inputs import own_sources, sources_of
 from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import write_error
@@ -41,13 +42,14 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
 
     if topic and paths:
         raise ConfigError("--topic stands for the records in Kafka: name no paths with it")
+    price_of = wiring.prices(wiring.settings())
     for path in paths:
         folder = ArrowFolder(path, "parquet")
         known = read_checkpoint(folder)
         if known is not None and len(paths) > 1:
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
-            yield Asked(SqlEngine(folder, known.format), is_whole=True, name=path)
+            yield Asked(SqlEngine(folder, known.format, price_of), is_whole=True, name=path)
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
@@ -58,7 +60,7 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
             is_whole = True
         else:
             name, is_whole = _read(paths, folder)
-        yield Asked(SqlEngine(folder, "parquet"), is_whole, name)
+        yield Asked(SqlEngine(folder, "parquet", price_of), is_whole, name)
 
 
 def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -153,7 +154,7 @@ def _print_table(answer: "SqlAnswer") -> None:
     numbers = [
         name
         for place, name in enumerate(answer.columns)
-        if any(isinstance(row[place], int | float) for row in rows)
+        if any(isinstance(row[place], int | float | Decimal) for row in rows)
     ]
     table = plain_table(*answer.columns, right=numbers, wrap=answer.columns)
     for row in rows[:_SHOWN_ROWS]:

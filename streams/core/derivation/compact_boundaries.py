@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contextgauge.frozen import copied
 from contextgauge.normalise.signals import (
     Boundary,
     PinCheck,
@@ -11,6 +12,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -81,8 +83,9 @@ def bound(step: Step, boundary: Boundary) -> None:
             messages_since_last=chain.since_boundary,
             messages_total=chain.total,
             metadata=boundary.metadata,
-            receipt=boundary.receipt,
+            receipt=_of_record(boundary.receipt),
             idle_ms=idle_ms,
+            **_written(boundary.receipt),
         )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
@@ -229,6 +232,21 @@ def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSour
     if boundary.pre_tokens is not None:
         return boundary.pre_tokens, "reported"
     return chain.used, None if chain.used is None else "last_reading"
+
+
+def _of_record(receipt: ReportedReceipt | None) -> ReportedReceipt | None:
+    """Return a receipt as records have it."""
+    return copied(ReportedReceipt, receipt) if isinstance(receipt, WrittenReceipt) else receipt
+
+
+def _written(receipt: ReportedReceipt | None) -> dict[str, int | None]:
+    """Return what a summary's calls wrote to the cache, as fields of the boundary's record."""
+    if not isinstance(receipt, WrittenReceipt):
+        return {}
+    return {
+        "summary_cache_creation_tokens": receipt.summary_cache_creation_tokens,
+        "summary_cache_creation_1h_tokens": receipt.summary_cache_creation_1h_tokens,
+    }
 
 
 def _idle_ms(

@@ -6,8 +6,9 @@ how long the compaction took and what it cost.
 
 from typing import Final
 
+from contextgauge.frozen import copied
 from contextgauge.normalise.signals import Boundary, OwnCall
-from schemas.records import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
 from streams.core.derivation.state import CallState, Chain
 from streams.core.times import later
 
@@ -28,7 +29,11 @@ def note(chain: Chain, line: OwnCall, own_ms: int | None) -> None:
         state = state._replace(began_ms=own_ms)
     else:
         state = _answered(state, line)._replace(
-            ended_ms=later(state.ended_ms, own_ms), input=line.usage.used, read=line.usage.read
+            ended_ms=later(state.ended_ms, own_ms),
+            input=line.usage.used,
+            read=line.usage.read,
+            creation=line.usage.creation,
+            creation_1h=line.usage.creation_1h,
         )
     chain.calls = (*calls.values(), state)[-KEPT:]
 
@@ -66,6 +71,13 @@ def with_cost(boundary: Boundary, call: CallState | None) -> Boundary:
         summary_cache_read_tokens=call.read,
         summary_output_tokens=call.output,
     )
+    if call.creation is not None:
+        cost = copied(
+            WrittenReceipt,
+            cost,
+            summary_cache_creation_tokens=call.creation,
+            summary_cache_creation_1h_tokens=call.creation_1h,
+        )
     return boundary._replace(receipt=cost)
 
 

@@ -1,13 +1,13 @@
 """What Claude's stream and transcripts have in common: the API's messages and their usage."""
 
 from schemas.records import Json
-from streams.flow.simulator.session import ModelResponse, SimulatedSession, TokenCounts
+from streams.flow.simulator.session import ModelResponse, SimulatedSession, SimulatedTokens
 
 VERSION = "2.1.329"
 CWD = "/srv/repo"
 
 
-def usage_object(usage: TokenCounts, output: int) -> dict[str, Json]:
+def usage_object(usage: SimulatedTokens, output: int) -> dict[str, Json]:
     """Return a usage object; `output` is a placeholder on all but a response's last message."""
     return {
         "input_tokens": usage.input,
@@ -28,9 +28,12 @@ def _usage_of(response: ModelResponse, output: int) -> dict[str, Json]:
     usage = total = response.usage
     if response.is_compacted:
         # The sum leaves the compaction out that the response began with.
-        calls = [("compaction", TokenCounts(1_200, 0, usage.read // 2, 700)), ("message", usage)]
+        calls = [
+            ("compaction", SimulatedTokens(1_200, 0, usage.read // 2, 700)),
+            ("message", usage),
+        ]
     elif response.with_iterations:
-        first = TokenCounts(usage.input, usage.creation // 2, usage.read, 40)
+        first = SimulatedTokens(usage.input, usage.creation // 2, usage.read, 40)
         calls, total = [("message", first), ("message", usage)], first.plus(usage)
     else:
         return usage_object(usage, output)

@@ -14,7 +14,7 @@ from streams.flow.simulator.session import (
     EndReason,
     ModelResponse,
     SimulatedChain,
-    TokenCounts,
+    SimulatedTokens,
     iso,
 )
 
@@ -170,7 +170,7 @@ class ClaudeStream(ClaudeSession):
         """Send the `result`: the turn's sum and the session's totals by model."""
         usage, self._turn_usage = self._turn_usage, NO_TOKENS
         self._total = self._total.plus(usage)
-        helper = TokenCounts(self.random.integer(200, 900), 0, 0, 40)
+        helper = SimulatedTokens(self.random.integer(200, 900), 0, 0, 40)
         self._frame(
             "result",
             subtype="success" if reason == "completed" else "error_during_execution",
@@ -265,7 +265,7 @@ class ClaudeStream(ClaudeSession):
         self.emit(body)
 
 
-def _model_usage(usage: TokenCounts, window: int, most_output: int) -> dict[str, Json]:
+def _model_usage(usage: SimulatedTokens, window: int, most_output: int) -> dict[str, Json]:
     return {
         "inputTokens": usage.input,
         "outputTokens": usage.output,

@@ -16,7 +16,7 @@ from streams.flow.simulator.session import (
     CompactionAttempt,
     ModelResponse,
     SimulatedChain,
-    TokenCounts,
+    SimulatedTokens,
     iso,
 )
 
@@ -73,7 +73,7 @@ class ClaudeTranscript(ClaudeSession):
 
     def subagent_result(self, subagent: SimulatedChain) -> None:
         """Write the result of the tool that ran the subagent, with the subagent's totals."""
-        total = TokenCounts(3, subagent.new_tokens, subagent.cached_tokens, 200)
+        total = SimulatedTokens(3, subagent.new_tokens, subagent.cached_tokens, 200)
         totals: Json = {
             "status": "completed",
             "totalTokens": total.used + total.output,

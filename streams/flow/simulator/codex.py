@@ -9,7 +9,7 @@ from streams.flow.simulator.session import (
     SessionPlan,
     SimulatedChain,
     SimulatedSession,
-    TokenCounts,
+    SimulatedTokens,
     iso,
 )
 
@@ -148,7 +148,7 @@ class Codex(SimulatedSession):
         self.emit({"timestamp": iso(self.now_ms), "type": kind, "payload": payload}, is_named=False)
 
 
-def _counts(usage: TokenCounts) -> dict[str, int]:
+def _counts(usage: SimulatedTokens) -> dict[str, int]:
     return {
         "input_tokens": usage.used,
         "cached_input_tokens": usage.read,

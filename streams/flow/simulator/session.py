@@ -70,7 +70,7 @@ class SimulatedMessage(NamedTuple):
         return self.value[:-1] + b',"session_id":' + codec.dumps(self.session_id) + b"}"
 
 
-class TokenCounts(NamedTuple):
+class SimulatedTokens(NamedTuple):
     """Tokens of one response; the three input parts do not overlap."""
 
     input: int
@@ -83,12 +83,12 @@ class TokenCounts(NamedTuple):
         """Tokens in the context, without output."""
         return self.input + self.creation + self.read
 
-    def plus(self, other: "TokenCounts") -> "TokenCounts":
+    def plus(self, other: "SimulatedTokens") -> "SimulatedTokens":
         """Return the sum, part by part."""
-        return TokenCounts(*(a + b for a, b in zip(self, other, strict=True)))
+        return SimulatedTokens(*(a + b for a, b in zip(self, other, strict=True)))
 
 
-NO_TOKENS = TokenCounts(0, 0, 0, 0)
+NO_TOKENS = SimulatedTokens(0, 0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class ModelResponse(NamedTuple):
     """One API response in a chain."""
 
     chain: SimulatedChain
-    usage: TokenCounts
+    usage: SimulatedTokens
     edits: tuple[dict[str, Json], ...] = ()
     with_iterations: bool = False
     tool: bool = False
@@ -310,7 +310,7 @@ class SimulatedSession:
             edits = (edit,)
         fresh = min(random.integer(2, 12), chain.new_tokens)
         output = random.size(180, 1.0, min(6_000, plan.window // 20))
-        usage = TokenCounts(fresh, chain.new_tokens - fresh, chain.cached_tokens, output)
+        usage = SimulatedTokens(fresh, chain.new_tokens - fresh, chain.cached_tokens, output)
         uses_tool, is_loop = random.chance(0.8), random.chance(plan.tool_loops)
         self.respond(ModelResponse(chain, usage, edits, is_loop, uses_tool))
         chain.cached_tokens, chain.new_tokens = usage.used, usage.output
