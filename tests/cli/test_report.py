@@ -11,8 +11,8 @@ import pytest
 from streams.cli.asked import opened
 from streams.cli.inputs import sources_of
 from streams.cli.pages.values import shown
-from streams.cli.report.answers import Answers, figures
-from streams.cli.report.figures import KEYS
+from streams.cli.report.answers import Answers
+from streams.cli.report.figures import KEYS, figures
 from streams.cli.report.page import Origin, page
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder

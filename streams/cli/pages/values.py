@@ -5,7 +5,9 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from contextgauge.pricing import Cost
 from streams.cli.screen.figures import UNKNOWN, duration, safe, thousands
+from streams.cli.screen.money import amount
 
 
 class Unit(StrEnum):
@@ -15,6 +17,7 @@ class Unit(StrEnum):
     TOKENS = "tokens"
     DURATION = "ms"
     PERCENT = "percent"
+    MONEY = "usd"
 
 
 _BY_END: Final = {f"_{unit}" if unit is Unit.DURATION else str(unit): unit for unit in Unit if unit}
@@ -26,12 +29,14 @@ def unit_of(column: str) -> Unit:
     return next((unit for part, unit in _BY_END.items() if part in column), Unit.NUMBER)
 
 
-def number(value: float, unit: Unit) -> str:
+def number(value: float | Decimal, unit: Unit) -> str:
     """Return a number in its unit: 1,234 or 58K or 1 min 5 s or 12.5%."""
     if unit is Unit.TOKENS:
         return thousands(round(value))
     if unit is Unit.DURATION:
         return duration(round(value))
+    if unit is Unit.MONEY:
+        return amount(Cost(Decimal(value), is_complete=True))
     text = f"{value:,.1f}".removesuffix(".0")
     return f"{text}%" if unit is Unit.PERCENT else text
 
@@ -49,7 +54,7 @@ def shown(value: object, unit: Unit = Unit.NUMBER) -> str:
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, int | float | Decimal):
-        return number(float(value), unit)
+        return number(value, unit)
     raise TypeError(type(value))
 
 
@@ -63,5 +68,11 @@ def heading(column: str) -> str:
 
     Units that values show are left out.
     """
-    words = column.removesuffix("_ms").removesuffix("_percent").replace("_", " ")
+    words = (
+        column.removesuffix("_ms")
+        .removesuffix("_percent")
+        .removesuffix("_usd")
+        .removeprefix("is_")
+        .replace("_", " ")
+    )
     return words[:1].upper() + words[1:]

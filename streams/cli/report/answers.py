@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streams.cli.report.figures import SECTIONS, Basis, Figure
+from streams.cli.report.figures import Basis
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
@@ -61,8 +61,3 @@ class Answers:
         )
         ((rows, of),) = next(answer.rows())
         return Stands(rows, of)
-
-
-def figures() -> list[Figure]:
-    """Return all figures of a report, in its order."""
-    return [figure for section in SECTIONS for figure in section.figures]

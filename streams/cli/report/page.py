@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -146,9 +147,10 @@ def _drawn(figure: Figure, answer: Answer) -> Html:
         return _table(figure, answer, plot.columns or answer.columns)
     if plot.kind == "rows":
         return _table(figure, answer, (*plot.label, *(plot.columns or plot.values)))
-    labels, rows = _continued(answer.rows, plot.label[0])
+    labelled = [row for row in answer.rows if row[plot.label[0]] is not None]
+    labels, rows = _continued(labelled, plot.label[0])
     series = [
-        Series(heading(name), [row.get(name) for row in rows], _colour(number, name))
+        Series(heading(name), [_float(row.get(name)) for row in rows], _colour(number, name))
         for number, name in enumerate(plot.values)
         if len(plot.values) == 1 or any(row.get(name) for row in rows)
     ]
@@ -200,7 +202,7 @@ def _table(figure: Figure, answer: Answer, columns: Sequence[str]) -> Html:
     for row in answer.rows[:_SHOWN_ROWS]:
         cells = [_cell(figure, answer, row, column, exact=False) for column in columns]
         if drawn is not None:
-            share = (row[drawn] or 0) / top if top else 0.0
+            share = float((row[drawn] or 0) / top) if top else 0.0
             cells.insert(len(plot.label), tag("td", meter(share, "accent"), class_="bar-cell"))
         rows.append(tag("tr", cells))
     head = [_head(column, answer) for column in columns if column != figure.doubt]
@@ -244,11 +246,15 @@ def _head(column: str, answer: Answer) -> Html:
 
 
 def _side(column: str, answer: Answer) -> str:
-    is_number = any(
-        isinstance(row[column], int | float) and not isinstance(row[column], bool)
-        for row in answer.rows
-    )
-    return "number" if is_number else ""
+    return "number" if any(_is_number(row[column]) for row in answer.rows) else ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+
+
+def _float(value: float | Decimal | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def _cell(figure: Figure, answer: Answer, row: dict[str, Any], column: str, *, exact: bool) -> Html:
@@ -265,8 +271,7 @@ def _cell(figure: Figure, answer: Answer, row: dict[str, Any], column: str, *, e
     kind = "id" if column == "session_id" else _side(column, answer)
     if value is None:
         return tag("td", shown(None), class_=f"{kind} faint".lstrip())
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return tag("td", _data(value, text) if is_number else text, class_=kind or None)
+    return tag("td", _data(value, text) if _is_number(value) else text, class_=kind or None)
 
 
 def _data(value: object, text: str) -> Html:
