@@ -1,0 +1,118 @@
+"""Chains summed by runtime and model, and by how much they would have differed.
+
+An interval has two parts: what compactions leave is as uncertain as recorded ones differ
+(`CostChange`), and other sessions differ as these do among each other.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+from math import sqrt
+from statistics import stdev
+from typing import Final, NamedTuple
+
+from streams.core.whatif.comparison import ChainResult, CostChange
+from streams.core.whatif.costs import NO_TOTALS, Totals
+from streams.core.whatif.new_settings import Setting
+
+_NINETY_PERCENT: Final = 1.645
+"""Standard errors on both sides of a mean within which it lies nine times of ten."""
+
+
+class Change(NamedTuple):
+    """By how much the sessions of a model would have differed in all, US dollars.
+
+    `low` to `high` is the interval; `sessions` counts those with this model. `warm` and `cold` are
+    with a cache that is always, or never, warm.
+    """
+
+    amount: Decimal
+    low: Decimal
+    high: Decimal
+    warm: Decimal
+    cold: Decimal
+    sessions: int
+
+
+class ModelSetting(NamedTuple):
+    """A model under a setting; `change` is None where a price is not known.
+
+    `unknown` counts chains that are as recorded, since a compaction would have left nobody knows
+    what.
+    """
+
+    setting: Setting
+    totals: Totals
+    change: Change | None
+    unknown: int
+
+
+class ModelResult(NamedTuple):
+    """All chains of a runtime with responses of a model."""
+
+    runtime: str | None
+    model: str | None
+    chains: Sequence[ChainResult]
+    recorded: Totals
+    settings: Sequence[ModelSetting]
+
+
+def by_model(chains: Sequence[ChainResult]) -> list[ModelResult]:
+    """Return the results by runtime and model, those with the most responses first."""
+    groups: dict[tuple[str | None, str | None], list[ChainResult]] = defaultdict(list)
+    for chain in chains:
+        for model in chain.recorded:
+            groups[chain.log.runtime, model].append(chain)
+    results = [_result(runtime, model, own) for (runtime, model), own in groups.items()]
+    return sorted(results, key=lambda each: -each.recorded.responses)
+
+
+def _result(runtime: str | None, model: str | None, chains: list[ChainResult]) -> ModelResult:
+    settings = []
+    for number, first in enumerate(chains[0].results):
+        own = [chain.results[number] for chain in chains]
+        totals = _sum([each.totals.get(model, NO_TOTALS) for each in own])
+        unknown = sum(not each.is_known for each in own)
+        change = change_of(chains, number, model)
+        settings.append(ModelSetting(first.setting, totals, change, unknown))
+    recorded = _sum([chain.recorded[model] for chain in chains])
+    return ModelResult(runtime, model, chains, recorded, settings)
+
+
+def _sum(parts: Sequence[Totals]) -> Totals:
+    total = NO_TOTALS
+    for each in parts:
+        total = total.plus(each)
+    return total
+
+
+def change_of(chains: Sequence[ChainResult], number: int, model: str | None) -> Change | None:
+    """Return by how much these chains differ under the setting of that number.
+
+    None where a price is not known.
+    """
+    own = [
+        (chain.log.session_id, chain.results[number].changes[model])
+        for chain in chains
+        if model in chain.results[number].changes
+    ]
+    if len(own) < len(chains):
+        return None
+    sessions: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for session_id, change in own:
+        sessions[session_id] += change.middle
+    sums = CostChange(
+        *(sum(figures, Decimal(0)) for figures in zip(*(each[1] for each in own), strict=True))
+    )
+    doubt = _sampling(list(sessions.values()))
+    return Change(
+        sums.middle, sums.low - doubt, sums.high + doubt, sums.warm, sums.cold, len(sessions)
+    )
+
+
+def _sampling(amounts: Sequence[Decimal]) -> Decimal:
+    """Return half the interval of a sum over other sessions like these; 0 for a single one."""
+    if len(amounts) <= 1:
+        return Decimal(0)
+    error = stdev(float(each) for each in amounts) * sqrt(len(amounts))
+    return Decimal(repr(_NINETY_PERCENT * error))
