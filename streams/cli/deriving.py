@@ -20,6 +20,7 @@ from schemas.records import Record
 from schemas.topics import MIB
 from streams import codec, wiring
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
 from streams.edge.files.names import group_of
@@ -67,7 +68,8 @@ class Derivation(Generic[Made]):
     """Derives the lines of files. `make` makes of a block's records what its part has.
 
     `fallback` is the session of lines that neither they nor their file name one for. `windows` and
-    what `hooked` returns are known from elsewhere than the lines.
+    what `hooked` returns are known from elsewhere than the lines. `rules` are the configured ones
+    by default.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class Derivation(Generic[Made]):
         make: Callable[[Sequence[Record]], Sequence[Made]],
         windows: OutsideWindows | None = None,
         hooked: HookedBy | None = None,
+        rules: Rules | None = None,
     ) -> None:
         settings = wiring.settings()
-        self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+        self._rules = wiring.rules(settings) if rules is None else rules
+        self._limit_bytes = settings.message_limit_bytes
         self._sources, self._fallback, self._make = sources, fallback, make
         self._windows = windows
         self._hooks = None if hooked is None else HookLines(hooked)

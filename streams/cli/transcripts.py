@@ -23,6 +23,7 @@ from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
 from streams.cli.unread import shown
+from streams.core.derivation.rules_config import Rules
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -45,8 +46,8 @@ class Replay:
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
     `as_on_this_machine`: with the windows that the status line was given, and the compactions'
     starts and ends that hooks were given, which no line has.
-    `report` gets what is reported of rejected lines. What can be read in part only is reported on
-    standard error, and `unreadable` counts it.
+    `rules` are the configured ones by default. `report` gets what is reported of rejected lines.
+    What can be read in part only is reported on standard error, and `unreadable` counts it.
     """
 
     def __init__(
@@ -59,12 +60,14 @@ class Replay:
         is_rest: bool = False,
         as_on_this_machine: bool = False,
         report: Callable[[str], object] = write_error,
+        rules: Rules | None = None,
     ) -> None:
         self.sources = sources
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right, to=report)
         self.session_ids: set[str] = set()
         """The sessions that lines were of, known after the derivation."""
         self._is_rest = self._is_any_right = is_rest
+        self._rules = rules
         self._fallback, self._on_dead = fallback, on_dead
         self._processes = processes or cores()
         state = wiring.settings().state_folder if as_on_this_machine else None
@@ -102,7 +105,9 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        derivation = Derivation(self.sources, self._fallback, make, self._windows, self._hooked)
+        derivation = Derivation(
+            self.sources, self._fallback, make, self._windows, self._hooked, self._rules
+        )
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:
             for part in parts:

@@ -1,7 +1,5 @@
 """Which setting to use for a model, and whether the difference is more than its uncertainty."""
 
-from collections import Counter
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -22,8 +20,9 @@ class Advice(NamedTuple):
     """What to use for one model of one runtime.
 
     All but the verdict is of the cheapest possible setting, whether it is to be used or its
-    difference is too small. `compactions` and `wait_ms` are how many more compactions it makes,
-    and their time.
+    difference is too small; None where none is cheaper than what was recorded. `compactions` and
+    `wait_ms` are how many more compactions it makes, and their time. `is_lowest`: no smaller
+    trigger was compared.
     """
 
     runtime: str | None
@@ -35,10 +34,14 @@ class Advice(NamedTuple):
     change: Change | None = None
     compactions: int = 0
     wait_ms: int = 0
+    is_lowest: bool = False
 
 
 def advise(result: ModelResult) -> Advice:
-    """Return what to use for a model."""
+    """Return what to use for a model.
+
+    What the engine would leave is its estimate, without an interval: its settings are left out.
+    """
     if not result.recorded.cost.is_complete:
         return Advice(result.runtime, result.model, "unknown_price")
     options = [
@@ -48,7 +51,10 @@ def advise(result: ModelResult) -> Advice:
     ]
     if not options:
         return Advice(result.runtime, result.model, "not_possible")
-    return min(options, key=_order)
+    best = min(options, key=_order)
+    if best.change is not None and best.change.amount >= 0:
+        return Advice(result.runtime, result.model, "no_difference")
+    return best
 
 
 def _order(advice: Advice) -> tuple[bool, Decimal]:
@@ -60,11 +66,13 @@ def _option(result: ModelResult, number: int) -> Advice | None:
     """Return a setting as an advice; None where the sessions could not have run under it."""
     own, change = result.settings[number], result.settings[number].change
     results = [chain.results[number] for chain in result.chains]
-    tokens = _usual_trigger(results)
+    tokens = own.trigger
     runtime_setting = None if tokens is None else _runtime_setting(result.runtime, tokens)
     is_possible = all(map(_is_possible, result.chains, results))
-    if runtime_setting is None or change is None or not is_possible:
+    is_engine = own.setting.engine is not None
+    if is_engine or runtime_setting is None or change is None or not is_possible:
         return None
+    triggers = [each.trigger for each in result.settings if each.trigger is not None]
     return Advice(
         result.runtime,
         result.model,
@@ -75,6 +83,7 @@ def _option(result: ModelResult, number: int) -> Advice | None:
         change,
         own.totals.compactions - result.recorded.compactions,
         own.totals.wait_ms - result.recorded.wait_ms,
+        is_lowest=own.trigger == min(triggers),
     )
 
 
@@ -88,11 +97,6 @@ def _is_possible(chain: ChainResult, result: SettingResult) -> bool:
     window = result.setting.window or chain.log.turns[-1].window
     most = None if window is None else default_trigger(chain.log.runtime, chain.log.model, window)
     return most is None or result.trigger is None or result.trigger <= most
-
-
-def _usual_trigger(results: Sequence[SettingResult]) -> int | None:
-    triggers = Counter(each.trigger for each in results if each.trigger is not None)
-    return triggers.most_common(1)[0][0] if triggers else None
 
 
 def _runtime_setting(runtime: str | None, tokens: int) -> SettingOf | None:

@@ -4,8 +4,8 @@ An interval has two parts: what compactions leave is as uncertain as recorded on
 (`CostChange`), and other sessions differ as these do among each other.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import sqrt
 from statistics import stdev
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from streams.core.whatif.comparison import ChainResult, CostChange
 from streams.core.whatif.costs import NO_TOTALS, Totals
 from streams.core.whatif.new_settings import Setting
+from streams.core.whatif.triggers import recorded_triggers
 
 _NINETY_PERCENT: Final = 1.645
 """Standard errors on both sides of a mean within which it lies nine times of ten."""
@@ -37,6 +38,7 @@ class Change(NamedTuple):
 class ModelSetting(NamedTuple):
     """A model under a setting; `change` is None where a price is not known.
 
+    `trigger` is that of most chains, tokens; None where none is known.
     `unknown` counts chains that are as recorded, since a compaction would have left nobody knows
     what.
     """
@@ -45,6 +47,7 @@ class ModelSetting(NamedTuple):
     totals: Totals
     change: Change | None
     unknown: int
+    trigger: int | None
 
 
 class ModelResult(NamedTuple):
@@ -54,6 +57,7 @@ class ModelResult(NamedTuple):
     model: str | None
     chains: Sequence[ChainResult]
     recorded: Totals
+    recorded_trigger: int | None
     settings: Sequence[ModelSetting]
 
 
@@ -74,9 +78,17 @@ def _result(runtime: str | None, model: str | None, chains: list[ChainResult]) -
         totals = _sum([each.totals.get(model, NO_TOTALS) for each in own])
         unknown = sum(not each.is_known for each in own)
         change = change_of(chains, number, model)
-        settings.append(ModelSetting(first.setting, totals, change, unknown))
+        trigger = _usual(each.trigger for each in own)
+        settings.append(ModelSetting(first.setting, totals, change, unknown, trigger))
     recorded = _sum([chain.recorded[model] for chain in chains])
-    return ModelResult(runtime, model, chains, recorded, settings)
+    last = (recorded_triggers(chain.log)[-1] for chain in chains)
+    trigger = _usual(None if each is None else each.tokens for each in last)
+    return ModelResult(runtime, model, chains, recorded, trigger, settings)
+
+
+def _usual(triggers: Iterable[int | None]) -> int | None:
+    known = Counter(each for each in triggers if each is not None)
+    return known.most_common(1)[0][0] if known else None
 
 
 def _sum(parts: Sequence[Totals]) -> Totals:
