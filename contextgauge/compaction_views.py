@@ -52,6 +52,8 @@ class CompactionReceipt:
     pins_kept: int | None
     pins_lost: int | None
     lost_pins: tuple[str, ...] | None
+    summary_cache_creation_tokens: int | None = None
+    summary_cache_creation_1h_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,9 @@ class ContextReading(Common):
     `used_tokens` is input + cache creation + cache read, without output. A part that was not
     reported is null and counts 0. `cache_creation_1h_tokens` is the part of the cache creation that
     is kept for an hour, the rest for five minutes. `output_tokens` is the response's output where
-    it was known then, else the next reading has it. `messages` counts since the last boundary or
-    reset (R23), this response included; `messages_total` since the session's start.
+    it was known then, else the next reading has it. `service_tier` is null for the standard one.
+    `messages` counts since the last boundary or reset (R23), this response included;
+    `messages_total` since the session's start.
     """
 
     kind: ClassVar[Literal["context_reading"]] = "context_reading"
@@ -88,6 +89,7 @@ class ContextReading(Common):
     messages_total: int
     cache_creation_1h_tokens: int | None = None
     output_tokens: int | None = None
+    service_tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from contextgauge.normalise.signals import (
     Usage,
 )
 from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS
+from contextgauge.normalise.usage import tier_of
 from contextgauge.normalise.usual import (
     USUAL_RESPONSE,
     USUAL_RESPONSE_END,
@@ -135,7 +136,8 @@ def normalise_usual(usual: UsualMessage, message: InputMessage) -> Normal | None
         signals = COUNTED_LINE
     elif kind == USUAL_RESPONSE:
         key = usual.response_id
-        usage = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)
+        tier = tier_of(usual.tier, usual.speed)
+        usage = Usage(usual.input, usual.creation, usual.read, usual.creation_1h, tier)
         output = usual.output if is_transcript else None
         signals = (
             Response(
@@ -151,7 +153,8 @@ def normalise_usual(usual: UsualMessage, message: InputMessage) -> Normal | None
             ),
         )
     elif kind == USUAL_RESPONSE_END:
-        counts = Usage(usual.input, usual.creation, usual.read, usual.creation_1h)
+        tier = tier_of(usual.tier, usual.speed)
+        counts = Usage(usual.input, usual.creation, usual.read, usual.creation_1h, tier)
         measured = counts if counts.used else None
         signals = (ResponseEnd(usual.output, (), exhausted=False, usage=measured),)
     if is_transcript:

@@ -14,6 +14,7 @@ from contextgauge.normalise.usage import (
     read_usage,
     server_compaction_cost,
     summary_cost,
+    tier_of,
 )
 from contextgauge.records import Json
 
@@ -56,7 +57,7 @@ _MANAGEMENT: Final[Fields] = named(
 )
 RESPONSE: Final[Fields] = {
     **named(Meaning.NAME, "id responseId response_id model modelVersion model_version"),
-    **named(Meaning.WORD, "type role status stop_reason"),
+    **named(Meaning.WORD, "type role status stop_reason service_tier"),
     **named(Meaning.FIGURES, "usage usageMetadata usage_metadata"),
     **_MANAGEMENT,
     **named(CONTENT, "content output parts"),
@@ -90,6 +91,9 @@ def read_response(
     key = name(message, "id", "responseId", "response_id") or request_id
     usage = find_usage(message) or find_usage(body)
     own_call = message.get("object") == _COMPACTION_CALL
+    counts = None if usage is None or own_call else read_usage(usage)
+    if counts is not None and counts.tier is None:  # OpenAI has it on the response
+        counts.tier = tier_of(name(message, "service_tier"))
     boundary = inner_boundary(message)
     if boundary is not None and usage is not None:
         if own_call:
@@ -101,7 +105,7 @@ def read_response(
         key,
         key,
         name(message, "model", "modelVersion", "model_version"),
-        None if usage is None or own_call else read_usage(usage),
+        counts,
         read_output(usage) if usage is not None and output_is_final else None,
         applied_edits(message),
         message.get("stop_reason") == _WINDOW_EXCEEDED,

@@ -67,12 +67,14 @@ class Usage:
     """Input-side counts of one API response: `input` excludes the cached parts (R7).
 
     `creation_1h` is the part of `creation` that is cached for an hour, where that is reported.
+    `tier` is the service tier, if it is another than the standard one (`usage.tier_of`).
     """
 
     input: int | None
     creation: int | None
     read: int | None
     creation_1h: int | None
+    tier: str | None
 
     def __init__(
         self,
@@ -80,11 +82,13 @@ class Usage:
         creation: int | None,
         read: int | None,
         creation_1h: int | None = None,
+        tier: str | None = None,
     ) -> None:
         self.input = input
         self.creation = creation
         self.read = read
         self.creation_1h = creation_1h
+        self.tier = tier
 
     @property
     def used(self) -> int:

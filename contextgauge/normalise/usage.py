@@ -3,10 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
-from contextgauge.normalise.fields import count, items, mapping
+from contextgauge.normalise.fields import count, items, mapping, name
 from contextgauge.normalise.signals import Body, Usage
 from contextgauge.records import Json
 from contextgauge.reported_receipt import ReportedReceipt
+
+_STANDARD_TIERS: Final = frozenset({"standard", "default", "auto", "on_demand"})
+"""Words of providers for the tier that has the list price, in lower case."""
 
 _RESPONSE_ITERATIONS: Final = ("message", "fallback_message")
 """Iterations that are a call of the conversation; others are a tool's or a compaction's own."""
@@ -17,8 +20,27 @@ def find_usage(message: Body) -> Body | None:
     return mapping(message, "usage") or mapping(message, "usageMetadata", "usage_metadata")
 
 
+def tier_of(tier: str | None, speed: str | None = None) -> str | None:
+    """Return a service tier that may have a price of its own, in lower case: `priority`, `fast`.
+
+    None is the standard one, or that it is not reported. Claude's `speed` counts as a tier.
+    """
+    for word in (speed, tier):
+        if word is not None and (lower := word.lower()) not in _STANDARD_TIERS:
+            return lower
+    return None
+
+
 def read_usage(usage: Body) -> Usage | None:
     """Return the input-side counts, or None where the object has none."""
+    counts = _read_counts(usage)
+    if counts is not None:
+        tier = name(usage, "service_tier", "serviceTier", "trafficType", "traffic_type")
+        counts.tier = tier_of(tier, name(usage, "speed"))
+    return counts
+
+
+def _read_counts(usage: Body) -> Usage | None:
     prompt = count(usage, "prompt_tokens")
     if prompt is not None:
         return read_inside(
@@ -84,6 +106,8 @@ def summary_cost(usage: Usage | None, output: int | None) -> ReportedReceipt | N
         summary_input_tokens=None if usage is None else usage.used,
         summary_cache_read_tokens=None if usage is None else usage.read,
         summary_output_tokens=output,
+        summary_cache_creation_tokens=None if usage is None else usage.creation,
+        summary_cache_creation_1h_tokens=None if usage is None else usage.creation_1h,
     )
 
 
@@ -95,6 +119,7 @@ def server_compaction_cost(usage: Body) -> ReportedReceipt | None:
         _sum(each.input for each in inputs),
         _sum(each.creation for each in inputs),
         _sum(each.read for each in inputs),
+        _sum(each.creation_1h for each in inputs),
     )
     return summary_cost(total if inputs else None, _sum(map(read_output, calls)))
 

@@ -17,8 +17,8 @@ class UsualMessage(NamedTuple):
     """The values of a message that count; what is null or missing is None.
 
     `kind` is one of the constants above; `moment` in milliseconds since 1970 where it is written as
-    usual, else as it stands. The last eight are a response's; `creation_1h` is what was written to
-    the cache for an hour.
+    usual, else as it stands. The last ten are a response's; `creation_1h` is what was written to
+    the cache for an hour, `tier` and `speed` are words of its usage.
     """
 
     kind: int
@@ -40,6 +40,8 @@ class UsualMessage(NamedTuple):
     output: int | None = None
     creation_1h: int | None = None
     request_id: str | None = None
+    tier: str | None = None
+    speed: str | None = None
 
 
 NOTHING: Final = UsualMessage(-1)

@@ -7,11 +7,10 @@ these behind them.
 """
 
 from contextgauge.pricing.bundled import bundled_prices, price_of
-from contextgauge.pricing.price import NOTHING, Cost, Price, Rates, TokenCounts
+from contextgauge.pricing.price import Cost, Price, Rates, TokenCounts, total
 from contextgauge.pricing.table import PriceTable
 
 __all__ = [
-    "NOTHING",
     "Cost",
     "Price",
     "PriceTable",
@@ -19,4 +18,5 @@ __all__ = [
     "TokenCounts",
     "bundled_prices",
     "price_of",
+    "total",
 ]

@@ -1,6 +1,6 @@
 """Prices and costs: exact decimal US dollars, and whether a cost is complete."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -38,15 +38,18 @@ class Cost(NamedTuple):
     amount: Decimal
     is_complete: bool
 
-    def plus(self, other: "Cost | None") -> "Cost":
-        """Return the sum; a cost that is None is unknown, which makes the sum incomplete."""
-        if other is None:
-            return Cost(self.amount, is_complete=False)
-        return Cost(self.amount + other.amount, self.is_complete and other.is_complete)
 
+def total(costs: Iterable[Cost | None]) -> Cost | None:
+    """Return the sum; None, which is unknown, where none is known.
 
-NOTHING: Final = Cost(Decimal(0), is_complete=True)
-"""Where sums begin."""
+    One that is unknown makes the sum of others incomplete.
+    """
+    listed = list(costs)
+    known = [cost for cost in listed if cost is not None]
+    if not known:
+        return None
+    is_complete = len(known) == len(listed) and all(cost.is_complete for cost in known)
+    return Cost(sum((cost.amount for cost in known), Decimal(0)), is_complete)
 
 
 class Rates(NamedTuple):
@@ -89,9 +92,12 @@ class Price:
                 rates = others
         return rates
 
-    def cost(self, tokens: TokenCounts) -> Cost:
-        """Return what the tokens of one call cost."""
-        rates = self.rates_of(tokens.prompt)
+    def cost(self, tokens: TokenCounts, prompt: int | None = None) -> Cost:
+        """Return what the tokens of one call cost.
+
+        `prompt` is the call's, where `tokens` are only a part of it.
+        """
+        rates = self.rates_of(tokens.prompt if prompt is None else prompt)
         written, read = rates.cache_write_5m, rates.cache_read
         parts = (
             (tokens.input, rates.input),

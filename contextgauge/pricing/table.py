@@ -1,7 +1,8 @@
 """A table of prices: its rows, and how a model's name and a time find one.
 
-A row is the price of its `model`, also with a date, a version or `latest` behind it:
-`claude-sonnet-4-5` is that of `claude-sonnet-4-5-20250929`, but `gpt-5` not that of `gpt-5-nano`.
+A row is the price of its `model`, of the names in `also`, and of each with a date, a version or
+`latest` behind it: `claude-sonnet-4-5` is that of `claude-sonnet-4-5-20250929`, but `gpt-5` not
+that of `gpt-5-nano`.
 The longest such row wins. Before a name may be a cloud's prefix (`us.anthropic.`) or a folder that
 its vendor has (`anthropic/`). Behind another one, as in `ollama/qwen3`, is another offer, with a
 price of its own: a row with all of that name.
@@ -17,9 +18,6 @@ from typing import Any, Final
 from contextgauge.pricing.price import Price, Rates
 from contextgauge.windows import base_name, plain_name
 
-_STANDARD_TIERS: Final = frozenset({"standard", "default", "auto", "on_demand"})
-"""Providers' words for the tier whose price is the list price."""
-
 _DECORATION: Final = re.compile(
     r"(?:[-@](?:latest|v\d+|00\d|\d{4}|\d{6}|\d{8}|\d{4}-\d\d-\d\d|\d\d-\d\d|\d\d-\d{4})|:\d+)+"
 )
@@ -30,8 +28,20 @@ _PLAIN_FOLDER: Final = "models"
 """Google's `publishers/google/models/`, and `models/` alone, say nothing of the vendor."""
 
 _ROW: Final = frozenset(
-    {*Rates._fields, "model", "vendor", "from", "hours", "long", "tiers", "source", "checked"}
+    {
+        *Rates._fields,
+        "also",
+        "model",
+        "vendor",
+        "from",
+        "hours",
+        "long",
+        "tiers",
+        "source",
+        "checked",
+    }
 )
+_NUMBERS: Final = (int, float, Decimal)
 _HOURS: Final = 24
 _REMEMBERED_NAMES: Final = 256
 """As in the catalog of windows."""
@@ -53,7 +63,7 @@ class PriceTable:
     def from_document(
         cls, document: Mapping[str, Any], otherwise: "PriceTable | None" = None
     ) -> "PriceTable":
-        """Build from a parsed TOML document whose numbers are integers and decimals.
+        """Build from a parsed TOML document.
 
         It has a list of tables `price`, and may have `vendors`, lists of folders by model. Rows of
         `otherwise` hold for the names that this one has no price for. Raises ValueError for what is
@@ -70,8 +80,13 @@ class PriceTable:
                 price = _price(row, sources)
             except (ValueError, TypeError, ArithmeticError) as error:
                 raise ValueError(f"price {number}: {error}") from None
-            prices[price.model] = (*prices.get(price.model, ()), price)
-            folders[price.model] = frozenset(document.get("vendors", {}).get(row.get("vendor"), ()))
+            own = frozenset(document.get("vendors", {}).get(row.get("vendor"), ()))
+            for name in (price.model, *row.get("also", ())):
+                prices[name] = (*prices.get(name, ()), price)
+                folders[name] = own
+        for name, rows in prices.items():
+            if len({(price.valid_from, price.hours) for price in rows}) < len(rows):
+                raise ValueError(f"{name} has two prices for the same time")
         ordered = {model: tuple(sorted(rows, key=_order)) for model, rows in prices.items()}
         return cls(ordered, folders, otherwise)
 
@@ -80,8 +95,8 @@ class PriceTable:
     ) -> Price | None:
         """Return the price of a call; None where it is unknown.
 
-        `when` has a time zone. A tier that is not reported is the standard one; one without a price
-        of its own has none.
+        `when` has a time zone. A tier is named as records name it, None for the standard one; one
+        that the row does not have has no price.
         """
         utc = when.astimezone(UTC)
         for price in self._rows(model):
@@ -110,7 +125,8 @@ class PriceTable:
         name = self._row_of(whole)
         if name is None:
             before, _, last = whole.rpartition("/")
-            name = self._row_of(plain_name(last))
+            # A tuned model is another offer.
+            name = None if last.startswith("ft:") else self._row_of(plain_name(last))
             if name is not None and not _is_vendors(before, self._folders[name]):
                 name = None
         if name is not None:
@@ -137,9 +153,9 @@ def _is_vendors(before: str, folders: frozenset[str]) -> bool:
 
 
 def _at_tier(price: Price, tier: str | None) -> Price | None:
-    if tier is None or tier.lower() in _STANDARD_TIERS:
+    if tier is None:
         return price
-    factor = price.tiers.get(tier.lower())
+    factor = price.tiers.get(tier)
     if factor is None:
         return None
     long = tuple((above, _times(rates, factor)) for above, rates in price.long)
@@ -200,7 +216,8 @@ def _above(model: str, part: Mapping[str, Any]) -> int:
 
 
 def _amount(model: str, name: str, value: object) -> Decimal:
-    amount = Decimal(value) if type(value) is int or isinstance(value, Decimal) else None
+    # A float is as it was written: its shortest text.
+    amount = Decimal(str(value)) if type(value) in _NUMBERS else None
     if amount is None or not amount.is_finite() or amount < 0:
         raise ValueError(f"{model}: {name} is not an amount")
     return amount

@@ -6,13 +6,14 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contextgauge.errors import ConfigError
-from streams import codec
+from streams import codec, wiring
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.inputs import own_sources, sources_of
@@ -116,13 +117,14 @@ def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
     from streams.edge.tables.engine import SqlEngine  # noqa: PLC0415 -- loads duckdb
     from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
 
+    price_of = wiring.prices(wiring.settings())
     for path in paths:
         folder = ArrowFolder(path, "parquet")
         known = read_checkpoint(folder)
         if known is not None and len(paths) > 1:
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
-            yield SqlEngine(folder, known.format), True
+            yield SqlEngine(folder, known.format, price_of), True
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
@@ -142,7 +144,7 @@ def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
             for records in replayed.records():
                 made.add((record, None) for record in records)
             made.commit()
-        yield SqlEngine(folder, "parquet"), is_whole and not replayed.unreadable
+        yield SqlEngine(folder, "parquet", price_of), is_whole and not replayed.unreadable
 
 
 @contextmanager
@@ -194,7 +196,7 @@ def _print_table(answer: "SqlAnswer") -> None:
     numbers = [
         name
         for place, name in enumerate(answer.columns)
-        if any(isinstance(row[place], int | float) for row in rows)
+        if any(isinstance(row[place], int | float | Decimal) for row in rows)
     ]
     table = plain_table(*answer.columns, right=numbers, wrap=answer.columns)
     for row in rows[:_SHOWN_ROWS]:

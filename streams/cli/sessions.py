@@ -16,6 +16,7 @@ from streams.cli.exits import Exit
 from streams.cli.inputs import is_path
 from streams.cli.listing import Listing, Order
 from streams.cli.screen.figures import exact
+from streams.cli.screen.money import costs_box
 from streams.cli.screen.options import AsJson, OneSession, SessionOrPath, Titles
 from streams.cli.screen.output import err, out, reading, say, table_width, write_json
 from streams.cli.screen.receipt import receipt_box
@@ -23,6 +24,8 @@ from streams.cli.screen.render import status_box, status_line
 from streams.cli.screen.sessions_table import NOTHING_HERE, sessions_table
 from streams.cli.session_documents import filling_fields, filling_or_reason, judged
 from streams.codec import view_codec
+from streams.codec.costs import costs_document
+from streams.core.costs import SessionCosts, session_costs, stored_costs
 from streams.core.session_status import status_of
 from streams.core.until_compaction import CompactionPoints
 from streams.edge.files.runtime_folders import transcript_folders
@@ -127,6 +130,7 @@ def status(
         view: SessionView,
         points: CompactionPoints,
         latest: Compaction | None,
+        costs: SessionCosts,
         replayed: "ReplayedSession | None" = None,
     ) -> None:
         now_ms = SystemClock().now_ms()
@@ -135,27 +139,32 @@ def status(
             return
         filling = filling_or_reason(view, replayed)
         if as_json:
-            document = judged(view, points, now_ms)
+            document = judged(view, points, now_ms) | {"costs": costs_document(costs)}
             write_json(document if replayed is None else document | filling_fields(filling))
         else:
             out.print(status_box(view, now_ms, points, filling=filling))
+            if (box := costs_box(costs)) is not None:
+                out.print(box)
             if latest is not None:
-                out.print(receipt_box(latest))
+                out.print(receipt_box(latest, costs.profits.get(latest.boundary_id)))
 
+    price_of = wiring.prices(wiring.settings())
     if is_path(session):
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
             replayed = session_of(session, one)
         latest = replayed.latest_compaction()
-        show(replayed.view, replayed.points, latest, replayed)
+        costs = session_costs(replayed.records, price_of)
+        show(replayed.view, replayed.points, latest, costs, replayed)
     else:
         from streams.cli.stored import find_session, read_views  # noqa: PLC0415 -- as above
 
         async def read(reader: "Sessions") -> None:
             view, points = await find_session(reader, session)
             stored = map(_compaction, await reader.compactions(view.session_id))
-            show(view, points, next((each for each in stored if not each.inherited), None))
+            costs = stored_costs(await reader.records(view.session_id, readings=True), price_of)
+            show(view, points, next((each for each in stored if not each.inherited), None), costs)
 
         read_views(read)
 
@@ -187,8 +196,11 @@ def events(
     In the order of the log. Redis stores the newest 2,000 of a session, and as many readings; all
     of them, and the heartbeats of compactions, are on the topic context.events.
     """
+    price_of = wiring.prices(wiring.settings())
+    hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
 
-    def show(view: SessionView, records: Sequence[Record]) -> None:
+    def show(view: SessionView, all_records: Sequence[Record]) -> None:
+        records = [each for each in all_records if each.kind not in hidden]
         shown = records if last is None else records[-last:]
         if as_json:
             for record in shown:
@@ -203,6 +215,7 @@ def events(
             view.chains,
             show_all=show_all,
             name=session,
+            profits=session_costs(all_records, price_of).profits,
             contradicted=[chain for chain, doubt in doubts.items() if doubt == "contradicted"],
         )
         out.print(screen)
@@ -211,15 +224,14 @@ def events(
 
     async def read(reader: "Sessions") -> None:
         view = await reader.find(session)
-        show(view, await reader.records(view.session_id, readings=readings))
+        show(view, await reader.records(view.session_id, readings=True))
 
     if is_path(session):
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
             replayed = session_of(session, one)
-        hidden = {"compaction_progress"} if readings else {"compaction_progress", "context_reading"}
-        show(replayed.view, [each for each in replayed.records if each.kind not in hidden])
+        show(replayed.view, replayed.records)
     else:
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above
 

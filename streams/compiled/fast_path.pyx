@@ -85,6 +85,8 @@ cdef struct Counts:
     long long read
     long long output
     long long creation_1h
+    Text tier
+    Text speed
 
 cdef struct Frame:
     unsigned int seen
@@ -113,10 +115,8 @@ cdef struct Response:
 
 cdef inline bint _is_of_no_interest_in_usage(Text name) noexcept nogil:
     return (
-        is_name(name, b"service_tier", 12)
-        or is_name(name, b"inference_geo", 13)
+        is_name(name, b"inference_geo", 13)
         or is_name(name, b"server_tool_use", 15)
-        or is_name(name, b"speed", 5)
         or is_name(name, b"model", 5)
     )
 
@@ -161,6 +161,10 @@ cdef bint _usage(Reader* r, Counts* counts, Text* kind) noexcept nogil:
             is_usual = once(&seen, 8) and read_count(r, &counts.output)
         elif is_name(name, b"cache_creation", 14):
             is_usual = once(&seen, 64) and _creation(r, counts)
+        elif is_name(name, b"service_tier", 12):
+            is_usual = once(&seen, 128) and read_text(r, &counts.tier)
+        elif is_name(name, b"speed", 5):
+            is_usual = once(&seen, 256) and read_text(r, &counts.speed)
         elif kind != NULL and is_name(name, b"type", 4):
             is_usual = once(&seen, 16) and read_text(r, kind)
         elif kind == NULL and is_name(name, b"iterations", 10):
@@ -542,7 +546,7 @@ cdef inline object _new(object cls, Py_ssize_t fields):
 
 
 cdef object _said(Kind kind, Frame* frame, Response* response):
-    said = _new(UsualMessage, 19)
+    said = _new(UsualMessage, 21)
     cdef Text key = frame.request if response.id.at == NULL else response.id
     _put(said, 0, <int>kind)
     _put(said, 1, _name(frame.process if frame.session.at == NULL else frame.session))
@@ -563,6 +567,8 @@ cdef object _said(Kind kind, Frame* frame, Response* response):
     _put(said, 16, _int(response.counts.output))
     _put(said, 17, _int(response.counts.creation_1h))
     _put(said, 18, _str(frame.request) if kind == RESPONSE else None)
+    _put(said, 19, _name(response.counts.tier))
+    _put(said, 20, _name(response.counts.speed))
     return said
 
 

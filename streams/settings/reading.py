@@ -1,5 +1,7 @@
 """Settings of those who read views: the API, the page, and commands that show sessions."""
 
+from pathlib import Path
+
 from pydantic import Field, field_validator
 
 from contextgauge.settings.forms import SettingsPart
@@ -16,6 +18,11 @@ class ReadingSettings(SettingsPart):
         "as a JSON object from model, or the beginning of its name, to tokens or to a percentage "
         'of the window, such as {"my-model": 100000, "claude-sonnet": "83.5%"}. By default, they '
         "are learned from compactions.",
+    )
+
+    prices_file: Path | None = Field(
+        default=None,
+        description="File with prices of models, which come before the bundled ones.",
     )
 
     @field_validator("compaction_thresholds", mode="before")

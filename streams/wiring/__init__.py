@@ -33,6 +33,7 @@ from streams.settings import Settings, load_settings
 if TYPE_CHECKING:
     from contextgauge.kafka.options import KafkaOptions
     from schemas.views import SessionView
+    from streams.core.costs import PriceLookup
     from streams.edge.commands import LogCommandSink
     from streams.edge.kafka.log import KafkaLog
     from streams.edge.redis.access import RedisAccess
@@ -83,6 +84,17 @@ def local_points(settings: Settings, views: "Iterable[SessionView]") -> Compacti
     own = {place: reader.settings(*place) for place in sorted(places, key=repr)}
     known = tuple((place, each) for place, each in own.items() if each is not None)
     return compaction_points(settings)._replace(settings=known)
+
+
+def prices(settings: Settings) -> "PriceLookup":
+    """Return what gives a model's price: the file of the settings, else the bundled prices.
+
+    Raises ConfigError.
+    """
+    from contextgauge.pricing import price_of  # noqa: PLC0415 -- few commands show costs
+    from streams.edge.files.prices_file import read_prices  # noqa: PLC0415 -- as above
+
+    return price_of if settings.prices_file is None else read_prices(settings.prices_file).find
 
 
 def redis_url(settings: Settings) -> str:

@@ -5,6 +5,7 @@ import copy
 import json
 from collections.abc import Iterable
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, cast
 from urllib.parse import parse_qs, unquote
 
@@ -13,11 +14,14 @@ from starlette.responses import Response
 
 from contextgauge.addresses import session_address
 from contextgauge.containers import Line
+from contextgauge.pricing import price_of
 from contextgauge.window_catalog import bundled
 from schemas.commands import ControlView
 from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
+from streams.codec.costs import costs_document
+from streams.core.costs import stored_costs
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
@@ -235,6 +239,10 @@ class Api:
             view = codec.loads(codec.dumps(ControlView(session_id=session)))
             worker = {"silent_ms": 100, "is_working": True}
             return {"control": {**view, **self.control.get(session, {})}, "worker": worker}
+        if parts[2] == "costs":
+            entries = chain.from_iterable(self.records.get(session, {}).values())
+            records = [codec.from_structured(entry) for entry in entries]
+            return {"costs": costs_document(stored_costs(records, price_of))}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)

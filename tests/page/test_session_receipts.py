@@ -48,6 +48,19 @@ async def test_a_receipt_shows_every_figure_and_the_lost_turns(
     await expect(marker).to_contain_text("~2 turns of the user lost")
 
 
+async def test_a_receipt_and_its_session_show_what_they_cost(page: Page, told: Told) -> None:
+    told.agent.respond(NOW_MS - 1_000, 154_000)
+    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
+    told.agent.respond(NOW_MS + 1_000, 31_000)
+    told.agent.respond(NOW_MS + 2_000, 32_000)
+    await told.tell()
+    receipt = page.locator(".compaction .receipt").first
+    await receipt.locator("summary").click()
+    await expect(receipt).to_contain_text("2,100 written: ~$0.")
+    await expect(receipt).to_contain_text("a response, 2 responses since")
+    await expect(page.locator(".hero .facts")).to_contain_text("Costat least ~$")
+
+
 async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
     page: Page, told: Told
 ) -> None:

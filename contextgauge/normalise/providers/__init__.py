@@ -83,7 +83,7 @@ ADAPTERS: Final = (
         },
         untyped=dict.fromkeys(("object", "usageMetadata", "usage_metadata"), _RAW),
         fields=RESPONSE,
-        figure_words=("type", "model", "service_tier"),
+        figure_words=("type", "model", "service_tier", "speed", "trafficType", "traffic_type"),
         figures=_FIGURES,
         without_size=(
             (

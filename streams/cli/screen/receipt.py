@@ -5,9 +5,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from contextgauge.compaction.displays import preview
+from contextgauge.pricing import Cost
 from schemas.views import Compaction, CompactionReceipt
 from streams.cli.screen.figures import GUESS, UNKNOWN, count, duration, exact, safe
+from streams.cli.screen.money import money, profit_facts
 from streams.cli.screen.tables import facts_box
+from streams.core.costs import CompactionProfit
 
 _SOURCES = {
     "reported": "reported",
@@ -19,8 +22,11 @@ _SOURCES = {
 }
 
 
-def receipt_box(compaction: Compaction) -> Panel:
-    """Return all that is known of a compaction: figure by figure, then the summary's beginning."""
+def receipt_box(compaction: Compaction, profit: CompactionProfit | None = None) -> Panel:
+    """Return all that is known of a compaction: figure by figure, then the summary's beginning.
+
+    `profit` is what it cost and saved.
+    """
     own = compaction.receipt
     more: list[RenderableType] = [
         Text(f"Lost turn of the user: {safe(text)}", style="bold red")
@@ -28,7 +34,7 @@ def receipt_box(compaction: Compaction) -> Panel:
     ]
     if compaction.summary is not None and compaction.summary.strip():
         more += [Text(), Text(safe(preview(compaction.summary)), style="dim")]
-    facts = [(name, Text(safe(value))) for name, value in _facts(own)]
+    facts = [(name, Text(safe(value))) for name, value in _facts(own, profit)]
     return facts_box(_marker(compaction), facts, *more)
 
 
@@ -44,14 +50,15 @@ def _marker(compaction: Compaction) -> str:
     return " · ".join(parts)
 
 
-def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
+def _facts(own: CompactionReceipt, profit: CompactionProfit | None) -> list[tuple[str, str]]:
     reason = "" if own.reason is None else f": {own.reason.replace('_', ' ')}"
     facts = [
         ("Asked for", f"{own.trigger or UNKNOWN}{reason}"),
         ("Before", _sized(own.tokens_before, own.tokens_before_source)),
         ("After", _sized(own.tokens_after, own.tokens_after_source)),
-        ("Summary cost", _summary_cost(own) or UNKNOWN),
-        ("Cache rewrite", _sized(own.cache_rewrite_tokens, None)),
+        ("Summary cost", _with_money(_summary_cost(own), profit and profit.summary)),
+        ("Cache rewrite", _rewritten(own, profit)),
+        *(() if profit is None else profit_facts(profit)),
         ("Took", _took(own)),
         ("Carried over", _counted(own.pins_carried, "turn")),
         ("User's turns", _turns(own)),
@@ -62,6 +69,20 @@ def _facts(own: CompactionReceipt) -> list[tuple[str, str]]:
     if own.cause_id is not None:
         facts.append(("Caused by", own.cause_id))
     return [*facts, ("Receipt", own.id)]
+
+
+def _with_money(tokens: str, cost: Cost | None) -> str:
+    """Return tokens, which are measured, with what they cost."""
+    return f"{tokens} · {money(cost)}" if tokens else UNKNOWN
+
+
+def _rewritten(own: CompactionReceipt, profit: CompactionProfit | None) -> str:
+    if own.cache_rewrite_tokens is None:
+        return UNKNOWN
+    words = _with_money(f"{exact(own.cache_rewrite_tokens)} tokens", profit and profit.rewrite)
+    if profit is None or profit.cache_share_before is None or profit.cache_share_after is None:
+        return words
+    return f"{words} · cached {profit.cache_share_before:.0%} → {profit.cache_share_after:.0%}"
 
 
 def _summary_cost(own: CompactionReceipt) -> str:

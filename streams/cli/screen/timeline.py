@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
+from types import MappingProxyType
 from typing import NamedTuple, assert_never
 
 from rich.console import Group, RenderableType
@@ -42,11 +43,13 @@ from streams.cli.screen.figures import (
     safe,
     thousands,
 )
+from streams.cli.screen.money import profit_words
 from streams.cli.screen.output import doubts_explained
 from streams.cli.screen.receipt import cost_words
 from streams.cli.screen.render import chain_labels
 from streams.cli.screen.tables import plain_table
 from streams.cli.screen.window_words import SOURCE_WORDS, guess, used_and_remaining
+from streams.core.costs import CompactionProfit
 from streams.core.error_words import error_words
 from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import WindowDoubt
@@ -90,6 +93,7 @@ def timeline(
     show_all: bool = False,
     name: str | None = "",
     contradicted: Collection[str] = (),
+    profits: Mapping[str, CompactionProfit] = MappingProxyType({}),
 ) -> RenderableType:
     """Return a session's timeline for a screen of this width: a line an entry, two on narrow ones.
 
@@ -97,6 +101,7 @@ def timeline(
     are one folded entry, unless `show_all`. Each day (UTC) starts with a row of its own. `chains`
     are all of the session's chains, so that they get the same labels as elsewhere. `name` is what
     names the session for a command: by default, its ID; None where no command can read it.
+    `profits` are what compactions cost, by their boundaries' ids.
     `contradicted` are chains whose automatic compactions contradict the window of their model.
     """
     known = chains if isinstance(chains, Mapping) else None
@@ -116,6 +121,7 @@ def timeline(
             if is_entry:
                 is_guess = guessed.get(record.subject, False)
                 description = describe(record.data, guessed=is_guess)
+                description += profit_words(record, profits)
                 description = f"inherited · {description}" if record.data.inherited else description
                 if is_guess and GUESS in description:
                     is_contradicted = record.subject in contradicted

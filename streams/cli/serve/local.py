@@ -77,6 +77,7 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         service="the local file",
         host_setting="--host",
         points=wiring.compaction_points(settings),
+        prices=wiring.prices(settings),
         reading=local.reading.progress,
         titles=parts.titles(local.views) if titles else None,
         runtime_settings=parts.runtime_settings(clock),

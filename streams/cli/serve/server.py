@@ -88,6 +88,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         streams=settings.serve_streams,
         origins=settings.serve_origins,
         points=wiring.compaction_points(settings),
+        prices=wiring.prices(settings),
         conversations=conversations,
         asked=asked,
     )

@@ -28,7 +28,11 @@ def note(chain: Chain, line: OwnCall, own_ms: int | None) -> None:
         state = state._replace(began_ms=own_ms)
     else:
         state = _answered(state, line)._replace(
-            ended_ms=later(state.ended_ms, own_ms), input=line.usage.used, read=line.usage.read
+            ended_ms=later(state.ended_ms, own_ms),
+            input=line.usage.used,
+            read=line.usage.read,
+            creation=line.usage.creation,
+            creation_1h=line.usage.creation_1h,
         )
     chain.calls = (*calls.values(), state)[-KEPT:]
 
@@ -65,6 +69,8 @@ def with_cost(boundary: Boundary, call: CallState | None) -> Boundary:
         summary_input_tokens=call.input,
         summary_cache_read_tokens=call.read,
         summary_output_tokens=call.output,
+        summary_cache_creation_tokens=call.creation,
+        summary_cache_creation_1h_tokens=call.creation_1h,
     )
     return boundary._replace(receipt=cost)
 

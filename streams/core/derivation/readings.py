@@ -228,6 +228,7 @@ def _read(
             messages_total=chain.total,
             cache_creation_1h_tokens=usage.creation_1h,
             output_tokens=output,
+            service_tier=usage.tier,
         )
     )
     if not two_ways.is_behind(step, chain):  # such a reading is of the epoch before

@@ -45,6 +45,8 @@ class CallState(NamedTuple):
     output: int | None = None
     answer: str | None = None
     begun: int | None = None
+    creation: int | None = None
+    creation_1h: int | None = None
 
 
 class ThreadState(NamedTuple):

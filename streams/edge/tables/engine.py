@@ -8,9 +8,12 @@ import pyarrow as pa
 from pyarrow import dataset
 
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.pricing import price_of
 from streams.codec.columns import tables
+from streams.core.costs import PriceLookup
 from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import views_sql
+from streams.edge.tables.rates import add_rates
 from streams.edge.tables.schema import schema_of
 
 _READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFormat}
@@ -38,7 +41,9 @@ class SqlAnswer:
 class SqlEngine:
     """The tables and views of an export. Raises ConfigError for a folder without one to read."""
 
-    def __init__(self, folder: ArrowFolder, table_format: str) -> None:
+    def __init__(
+        self, folder: ArrowFolder, table_format: str, price_of: PriceLookup = price_of
+    ) -> None:
         if table_format not in _READ:
             raise ConfigError(
                 f"{folder.place} is an export as {table_format}: queries read Parquet and Arrow"
@@ -53,6 +58,7 @@ class SqlEngine:
                 paths[kind].append(folder.at(file.path))
         for kind, own in paths.items():
             self._connection.register(kind, _table(folder, table_format, kind, own))
+        add_rates(self._connection, price_of)
         self._connection.execute(views_sql())
 
     def answer(self, sql: str) -> SqlAnswer:

@@ -7,7 +7,10 @@ from contextgauge.errors import ConfigError
 
 _SQL = files(__package__) / "sql"
 
-VIEWS: Final = ("attempts", "compactions", "readings", "receipts", "sessions", "warnings")
+VIEWS: Final = (
+    *("attempts", "calls", "compactions", "costs", "profits", "readings", "receipts", "sessions"),
+    "warnings",
+)
 """What questions are asked of; `contextgauge query NAME` shows one whole."""
 
 
@@ -21,7 +24,7 @@ class Question(NamedTuple):
 
 def views_sql() -> str:
     """Return the SQL that makes the views over one table per kind."""
-    return (_SQL / "views.sql").read_text("utf-8")
+    return "".join((_SQL / name).read_text("utf-8") for name in ("views.sql", "costs.sql"))
 
 
 def questions() -> list[Question]:

@@ -11,6 +11,8 @@ from contextgauge.units import MINUTE_MS
 from schemas.records import event_type
 from schemas.views import EntryStream
 from streams import codec
+from streams.codec.costs import costs_document
+from streams.core.costs import PriceLookup, stored_costs
 from streams.core.session_status import THRESHOLDS
 from streams.ports import ReadingProgress
 from streams.serve.api import agents, answers, parameters
@@ -34,6 +36,7 @@ def add_routes(
     _add_sessions(router, reading)
     add_conversations(router, reading, serving)
     _add_session(router, reading)
+    _add_costs(router, reading, serving.prices)
     _add_records(router, reading)
     _add_stats(router, reading)
     _add_projection(router, reading, serving.reading)
@@ -145,6 +148,32 @@ def _add_session(router: Router, reading: Reading) -> None:
     async def rules(request: Request, session_id: parameters.SessionId) -> Response:
         """Read what the check after the main conversation's latest compaction found."""
         return await compacted(request, session_id, "rules", answers.rules)
+
+
+def _add_costs(router: Router, reading: Reading, price_of: PriceLookup) -> None:
+    @router.add(
+        "GET",
+        "/v1/sessions/{session_id:id}/costs",
+        Described(
+            "readCosts",
+            "sessions",
+            "Read what a session cost",
+            responses=answers.CONDITIONAL | problems_of(404, 422),
+        ),
+    )
+    async def costs(request: Request, session_id: parameters.SessionId) -> Response:
+        """Read what a session cost, by model, and what each compaction cost and saved.
+
+        From its newest 2 000 readings, at list prices.
+        """
+        snapshot, view = await reading.session(session_id)
+        tag = answers.tag(request.url.path, view, snapshot.version)
+        same = answers.unchanged(request, tag, snapshot)
+        if same is not None:
+            return same
+        records = await reading.at(snapshot).records(session_id, readings=True)
+        members = {"costs": costs_document(stored_costs(records, price_of))}
+        return answers.answer(snapshot, tag, members)
 
 
 async def _records(  # noqa: PLR0917 -- the parameters of the route

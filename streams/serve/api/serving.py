@@ -3,8 +3,10 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from contextgauge.pricing import price_of
 from contextgauge.runtime_settings import RuntimeSettings
 from contextgauge.settings.forms import PREFIX
+from streams.core.costs import PriceLookup
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
 from streams.ports import (
     AskedContexts,
@@ -76,6 +78,7 @@ class Serving(ServerContext):
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown, and `runtime_settings`
     returns the runtimes' own settings on this machine.
+    `prices` gives a model's price.
     `conversations` reads sessions' text, where it is kept; `asked` remembers whose agents ask.
     """
 
@@ -92,3 +95,4 @@ class Serving(ServerContext):
     writers: Callable[[], frozenset[str]] | None = None
     conversations: ConversationReader | None = None
     asked: AskedContexts | None = None
+    prices: PriceLookup = price_of

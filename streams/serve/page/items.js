@@ -10,9 +10,9 @@ import { chainName, levelOf, MAIN, silence, stateOf } from "./status.js";
 import { tipped } from "./tip.js";
 import { momentOf } from "./timeline.js";
 
-/** Make an item's element: {el, update(item), tick?()}. `session()` gives the session's view. */
-export function timelineItem(item, session) {
-  if (item.kind === "compaction") return compactionItem(item, session);
+/** Make an item's element: {el, update(item), tick?()}. `session()` gives the session's view, `costs` its costs. */
+export function timelineItem(item, session, costs) {
+  if (item.kind === "compaction") return compactionItem(item, session, costs);
   if (item.kind === "context_warning") return warningItem(item, session);
   if (item.kind === "steps") return stepsItem(session);
   return lineItem(item, session);
@@ -127,7 +127,7 @@ export function statusOf(item, view, nowMs) {
   return isOpen && stateOf(view, nowMs) === "stalled" ? "stalled" : item.status;
 }
 
-function compactionItem(first, session) {
+function compactionItem(first, session, costs) {
   let item = first;
   const t = texts("title", "note", "when");
   const badge = chainBadge(item, session);
@@ -165,7 +165,7 @@ function compactionItem(first, session) {
     facts.set(factsOf(item));
     const isDone = item.status === "done";
     shown(receipt.el, isDone);
-    if (isDone) receipt.update(item.document);
+    if (isDone) receipt.update(item.document, costs.of(item.document.boundary_id));
     const words = item.document?.summary ?? null;
     shown(unfold, words !== null);
     if (words !== null && summary.textContent !== plain(words)) summary.textContent = plain(words);

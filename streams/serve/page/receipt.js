@@ -1,5 +1,6 @@
 // The receipt of a compaction: one line that tells what it did, and on demand every figure of it.
 
+import { profitFacts, withMoney } from "./costs.js";
 import { attr, factList, h, Keyed, setText, shown, text } from "./dom.js";
 import { count, duration, errorWords, exact, UNKNOWN } from "./format.js";
 
@@ -17,7 +18,7 @@ export function triggerWords(trigger) {
   return TRIGGERS[trigger] ?? UNKNOWN;
 }
 
-/** The receipt's element: {el, update(document)}. It is closed at first. */
+/** The receipt's element: {el, update(document, profit)}. It is closed at first. */
 export function receiptPart() {
   const marker = text();
   const facts = factList();
@@ -29,11 +30,11 @@ export function receiptPart() {
   const title = h("p", { hidden: true }, "Lost turns of the user");
   const more = h("p", { class: "faint", hidden: true }, "The lost turns are not published.");
   const el = h("details", { class: "receipt" }, h("summary", {}, marker), facts.el, h("div", { class: "lost-pins" }, title, list, more));
-  const update = (document) => {
+  const update = (document, profit) => {
     const { receipt } = document;
     setText(marker, markerWords(document));
     attr(el, "data-lost", receipt.pins_lost ? String(receipt.pins_lost) : null);
-    facts.set(factsOf(receipt));
+    facts.set(factsOf(receipt, profit));
     const lost = receipt.lost_pins ?? [];
     shown(title, lost.length > 0);
     shown(list, lost.length > 0);
@@ -64,13 +65,14 @@ export function preview(summary) {
   return line.length <= PREVIEW_CHARACTERS ? line.join("") : `${line.slice(0, PREVIEW_CHARACTERS - 3).join("").trimEnd()}...`;
 }
 
-function factsOf(receipt) {
+function factsOf(receipt, profit) {
   return [
     ["Asked for", askedWords(receipt)],
     ["Before", sized(receipt.tokens_before, BEFORE_SOURCES[receipt.tokens_before_source])],
     ["After", sized(receipt.tokens_after, receipt.tokens_after_source === null ? null : "of the next response")],
-    ["Writing the summary", costWords(receipt)],
-    ["Written to the cache again", sized(receipt.cache_rewrite_tokens, null)],
+    ["Writing the summary", withMoney(costWords(receipt), profit?.summary)],
+    ["Written to the cache again", withMoney(sized(receipt.cache_rewrite_tokens, null), profit?.rewrite)],
+    ...profitFacts(profit),
     ["Duration", receipt.duration_ms === null ? UNKNOWN : withSource(duration(receipt.duration_ms), DURATION_SOURCES[receipt.duration_source])],
     ["Messages archived", exact(receipt.messages_archived)],
     ["User's turns carried over", exact(receipt.pins_carried)],

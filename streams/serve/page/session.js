@@ -1,6 +1,7 @@
 // One session: how full it is, how it came to that, and each compaction from its start to its end.
 
 import { decoded, get, now, query, sessionPath } from "./api.js";
+import { Costs, sessionCostWords } from "./costs.js";
 import { controlPart, readControl, withService } from "./control.js";
 import { attr, factList, h, icon, Keyed, segments, setText, setIcon, shown, text, texts } from "./dom.js";
 import { Feed } from "./feed.js";
@@ -117,6 +118,7 @@ export class SessionPage {
         this.documents = (await get(sessionPath(this.address, "/compactions"), { signal })).compactions;
         this.documentsAt = changes;
       }
+      await this.costs.read(changes);
       const isFirst = this.view === null;
       this.view = session;
       this.id = session.session_id;
@@ -159,6 +161,8 @@ export class SessionPage {
     this.tails = { events: tail("events"), readings: tail("readings") };
     this.documents = [];
     this.documentsAt = null;
+    this.costs ??= new Costs(this.address, this.stopped.signal);
+    this.costs.readAt = null;
   }
 
   #fail(error) {
@@ -213,7 +217,7 @@ export class SessionPage {
     this.service = controlPart();
     this.messages = messagesPart(this.address, this.stopped.signal);
     this.list = h("ol", { class: "timeline" });
-    this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view));
+    this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view, this.costs));
     this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
       this.limit += 5 * SHOWN_ITEMS;
       this.#show();
@@ -277,7 +281,7 @@ export class SessionPage {
     this.meter.bind(view, chain);
     attr(this.hero, "aria-label", `Context of ${chainWords(view, chain.chain)}`);
     setText(this.t.outlook, outlookWords(view, chain));
-    this.figures.set(figuresOf(view, chain));
+    this.figures.set([...figuresOf(view, chain), ["Cost", sessionCostWords(this.costs.latest)]]);
     refreshTip(this.hero);
     const all = timelineOf(this.tails.events.records, this.documents, view);
     const ofKind = all.filter(this.kind[2]);

@@ -178,15 +178,18 @@ def test_r29_the_usage_of_openais_compaction_is_its_cost() -> None:
 
 def test_r29_the_iterations_of_a_compaction_inside_a_response_are_its_cost() -> None:
     call: Body = {"type": "compaction", "input_tokens": 1_200, "output_tokens": 700}
-    call |= {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 180}
+    call |= {"cache_creation_input_tokens": 60, "cache_read_input_tokens": 120}
+    call |= {"cache_creation": {"ephemeral_1h_input_tokens": 40}}
     usage: Body = {"input_tokens": 3_000, "cache_read_input_tokens": 20_000, "output_tokens": 90}
     usage |= {"iterations": [call, {"type": "message", **usage}]}
     inside = {"content": [{"type": "compaction", "content": "so far"}], "usage": usage}
     records = Given().take(assistant("msg_1", inside=inside))
     assert one(records, CompactBoundary).receipt == ReportedReceipt(
         summary_input_tokens=1_380,
-        summary_cache_read_tokens=180,
+        summary_cache_read_tokens=120,
         summary_output_tokens=700,
+        summary_cache_creation_tokens=60,
+        summary_cache_creation_1h_tokens=40,
     )
     assert one(records, ContextReading).used_tokens == 23_000
 

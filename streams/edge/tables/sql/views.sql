@@ -20,6 +20,8 @@ SELECT
         output_tokens,
         lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
     ) AS output_tokens,
+    service_tier,
+    response_id,
     "window" AS window_tokens,
     window_source,
     used_percent,
@@ -139,6 +141,8 @@ SELECT
     boundary.receipt_summary_input_tokens AS summary_input_tokens,
     boundary.receipt_summary_cache_read_tokens AS summary_cache_read_tokens,
     boundary.receipt_summary_output_tokens AS summary_output_tokens,
+    boundary.receipt_summary_cache_creation_tokens AS summary_cache_creation_tokens,
+    boundary.receipt_summary_cache_creation_1h_tokens AS summary_cache_creation_1h_tokens,
     boundary.receipt_messages_archived AS messages_archived,
     length(summary.summary) AS summary_characters,
     pins.pins_kept AS turns_kept,

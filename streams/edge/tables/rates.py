@@ -1,0 +1,78 @@
+"""Prices for SQL: `list_rates(model, hour, tier)`, of the same table that everything else asks."""
+
+from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import duckdb
+from duckdb import sqltypes
+
+from contextgauge.pricing import Price, Rates
+from streams.core.costs import PriceLookup
+
+_PER_TOKEN: Final = -6
+"""Decimal places from the price of a million tokens to that of one."""
+
+_RATE: Final = duckdb.decimal_type(18, 15)
+"""Exact for every rate with nine decimals a million; times a count of tokens it has 38 digits."""
+
+
+def add_rates(connection: duckdb.DuckDBPyConnection, price_of: PriceLookup) -> None:
+    """Give a connection the function `list_rates`: a list of rows, one for each size of a prompt.
+
+    Each has US dollars per token and what they are from. No rows: the price is unknown.
+    """
+    row = duckdb.struct_type(
+        {
+            "above": sqltypes.BIGINT,
+            "up_to": sqltypes.BIGINT,
+            **dict.fromkeys(Rates._fields, _RATE),
+            "source": sqltypes.VARCHAR,
+            "checked": sqltypes.DATE,
+        }
+    )
+    connection.create_function(
+        "list_rates",
+        _function(price_of),
+        [sqltypes.VARCHAR, sqltypes.TIMESTAMP_TZ, sqltypes.VARCHAR],
+        duckdb.list_type(row),
+        null_handling="special",
+    )
+
+
+def _function(
+    price_of: PriceLookup,
+) -> Callable[[str | None, datetime | None, str | None], list[dict[str, Any]] | None]:
+    def list_rates(
+        model: str | None, hour: datetime | None, tier: str | None
+    ) -> list[dict[str, Any]] | None:
+        price = None if hour is None else price_of(model, hour, tier)
+        return None if price is None else _rows(price)
+
+    return list_rates
+
+
+def _rows(price: Price) -> list[dict[str, Any]]:
+    steps = [(-1, price.rates), *price.long]
+    ends = [*(above for above, _ in price.long), None]
+    return [
+        {
+            "above": above,
+            "up_to": up_to,
+            **_per_token(rates),
+            "source": price.source,
+            "checked": price.checked,
+        }
+        for (above, rates), up_to in zip(steps, ends, strict=True)
+    ]
+
+
+def _per_token(rates: Rates) -> dict[str, Decimal | None]:
+    written = rates.input if rates.cache_write_5m is None else rates.cache_write_5m
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    whole = rates._replace(cache_write_5m=written, cache_read=read)
+    return {
+        name: None if rate is None else rate.scaleb(_PER_TOKEN)
+        for name, rate in whole._asdict().items()
+    }
