@@ -1,7 +1,7 @@
 """Reads the sessions of paths, and compares them under other settings."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,7 +11,7 @@ from contextgauge.clock import SystemClock
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import session_of
-from contextgauge.pricing import Price, price_of
+from contextgauge.pricing import Price
 from schemas.records import MAIN_CHAIN, Record
 from streams import codec, wiring
 from streams.cli.screen.figures import safe
@@ -21,8 +21,9 @@ from streams.cli.whatif.settings_of_options import WhatIf
 from streams.core.derivation.rules_config import Rules
 from streams.core.whatif.compaction_facts import FactPool
 from streams.core.whatif.comparison import ChainResult, Comparison
+from streams.core.whatif.costs import PriceAt
 from streams.core.whatif.replay import After
-from streams.core.whatif.turns import ChainLog, LogReader
+from streams.core.whatif.turns import ChainLog, LogReader, Turn
 from streams.edge.files.content import DamagedError
 from streams.edge.files.names import name_of
 from streams.edge.files.opening import read_whole
@@ -89,16 +90,17 @@ def _derived_again(
     return _read(replayed.records())[1]
 
 
-def _priced() -> Callable[[str | None, int | None], Price | None]:
+def _priced() -> PriceAt:
     """Return what prices are known by: of a response without a time, today's."""
-    now_ms = SystemClock().now_ms()
+    lookup, now_ms = wiring.prices(wiring.settings()), SystemClock().now_ms()
 
     @lru_cache(maxsize=4_096)
-    def of_hour(model: str | None, hour: int) -> Price | None:
-        return price_of(model, datetime.fromtimestamp(hour * _HOUR_S, UTC))
+    def of_hour(model: str | None, hour: int, tier: str | None) -> Price | None:
+        return lookup(model, datetime.fromtimestamp(hour * _HOUR_S, UTC), tier)
 
-    def price_at(model: str | None, time_ms: int | None) -> Price | None:
-        return of_hour(model, (now_ms if time_ms is None else time_ms) // 1_000 // _HOUR_S)
+    def price_at(turn: Turn) -> Price | None:
+        time_ms = now_ms if turn.time_ms is None else turn.time_ms
+        return of_hour(turn.model, time_ms // 1_000 // _HOUR_S, turn.service_tier)
 
     return price_at
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from contextgauge.pricing import Cost
 from streams.cli.screen.figures import GUESS, count, duration, exact, thousands
+from streams.cli.screen.money import amount
 from streams.cli.screen.output import cell, out, say, table_width
 from streams.cli.screen.tables import Cells, fitted
 from streams.cli.whatif.reading import Compared
@@ -25,8 +26,6 @@ _SHOWN: Final = 20
 """Compactions on a terminal; --json has all."""
 
 _LEFT: Final = frozenset(("Session", "By", "Paid off after", "Position", "Setting", "Kind", "Rule"))
-
-_CENT: Final = Decimal("0.01")
 
 _REASONS: Final[Mapping[Verdict, str]] = {
     "given": "given",
@@ -93,7 +92,10 @@ def _compactions(chains: Sequence[ChainResult]) -> Table:
         "Trigger": [cell(_trigger(each)) for _, each, _ in rows],
         "At": [cell(exact(each.size)) for _, each, _ in rows],
         "After": [cell(exact(each.compaction.tokens_after)) for _, each, _ in rows],
-        "Cost": [cell(None if paid is None else money(paid.cost)) for _, _, paid in rows],
+        "Cost": [
+            cell(None if paid is None else amount(Cost(paid.cost, is_complete=True)))
+            for _, _, paid in rows
+        ],
         "Paid off after": [cell(_paid(paid)) for _, _, paid in rows],
         "Position": [cell(_REASONS[each.verdict]) for _, each, _ in rows],
     }
@@ -163,8 +165,8 @@ def _settings_table(rows: Sequence[_Row]) -> Table:
         "Output": [cell(thousands(each.output)) for each in sums],
         "Cost": [cell(_cost(row.totals.cost)) for row in rows],
         "Difference": [cell(_difference(each)) for each in changes],
-        "Warm": [cell("" if each is None else signed(each.warm)) for each in changes],
-        "Cold": [cell("" if each is None else signed(each.cold)) for each in changes],
+        "Warm": [cell("" if each is None else f"{GUESS}{signed(each.warm)}") for each in changes],
+        "Cold": [cell("" if each is None else f"{GUESS}{signed(each.cold)}") for each in changes],
         "Warnings": [cell(exact(row.totals.warnings)) for row in rows],
         "Turns kept": [cell(_pins(row.totals)) for row in rows],
     }
@@ -240,33 +242,25 @@ def _wait(totals: Totals) -> str | None:
 
 
 def _cost(cost: Cost) -> str | None:
-    return money(cost.amount) if cost.is_complete else None
+    return amount(cost) if cost.is_complete else None
 
 
 def _difference(change: Change | None) -> str:
     if change is None:
         return ""
     if change.low == change.high:
-        return signed(change.amount)
-    return f"{signed(change.amount)} ({signed(change.low)} to {signed(change.high)})"
+        return f"{GUESS}{signed(change.amount)}"
+    return f"{GUESS}{signed(change.amount)} ({signed(change.low)} to {signed(change.high)})"
 
 
 def _pins(totals: Totals) -> str:
     return f"{exact(totals.pins_kept)} of {exact(totals.pins)}" if totals.pins else ""
 
 
-def money(amount: Decimal) -> str:
-    """Return an amount in US dollars, to the cent, below that to two digits."""
-    if not amount:
-        return "$0"
-    size = abs(amount)
-    places = 2 if size >= _CENT else 1 - size.adjusted()
-    return f"{'-' if amount < 0 else ''}${size:,.{places}f}"
-
-
-def signed(amount: Decimal) -> str:
+def signed(change: Decimal) -> str:
     """Return a difference with its sign."""
-    return f"+{money(amount)}" if amount > 0 else money(amount)
+    text = amount(Cost(change, is_complete=True)).removeprefix(GUESS)
+    return f"+{text}" if change > 0 else text
 
 
 def _advice(advice: Advice) -> str:
@@ -290,8 +284,8 @@ def _advice(advice: Advice) -> str:
     doubt = ["smaller sizes were not compared"] if advice.is_lowest else []
     doubt += [
         f"with a {name} cache it costs more"
-        for name, amount in (("warm", change.warm), ("cold", change.cold))
-        if amount > 0
+        for name, more_cost in (("warm", change.warm), ("cold", change.cold))
+        if more_cost > 0
     ]
     return f"{name}: use {setting}: {figures}, {words} compactions" + "".join(
         f"; {each}" for each in doubt

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
-from streams.core.whatif.costs import PriceAt, cost_of
+from streams.core.whatif.costs import PriceAt, cost_of, summary_turn
 from streams.core.whatif.replay import Path, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog
 from streams.core.whatif.usage import CallUsage
@@ -39,8 +39,7 @@ def break_even(
 ) -> BreakEven | None:
     """Return when the compaction of that index in the path pays for itself."""
     compaction = path.compactions[number]
-    turn = log.turns[max(0, compaction.at - 1)]
-    spent = cost_of(calls.summary(compaction), price_at(turn.model, turn.time_ms))
+    spent = cost_of(calls.summary(compaction), price_at(summary_turn(log, compaction)))
     if spent is None or not spent.is_complete:
         return None
     savings: list[Decimal] = []
@@ -89,8 +88,7 @@ def _saving(
     else:
         own = calls.response(at, size, path.sizes[at - 1])
         other = calls.response(at, size + more, path.sizes[at - 1] + more)
-    turn = log.turns[at]
-    price = price_at(turn.model, turn.time_ms)
+    price = price_at(log.turns[at])
     costs = cost_of(other, price), cost_of(own, price)
     if costs[0] is None or costs[1] is None or not (costs[0].is_complete and costs[1].is_complete):
         return None

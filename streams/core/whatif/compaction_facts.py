@@ -83,7 +83,7 @@ class FactPool:
         estimated = _figures(groups, lambda each: each.summary_tokens)
         return CompactionFacts(
             _figures(groups, lambda each: each.tokens_after),
-            _figures(groups, lambda each: each.duration_ms),
+            _figures(groups, lambda each: each.duration_ms or None),
             estimated if measured is None else measured,
             measured is not None,
             _prefix(log),

@@ -2,16 +2,27 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
-from contextgauge.pricing.price import NOTHING, Cost, Price, Rates, TokenCounts
+from contextgauge.pricing import Cost, Price, Rates, TokenCounts
 from streams.core.whatif.compaction_facts import CompactionFacts
 from streams.core.whatif.replay import Path, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog, Turn
 from streams.core.whatif.usage import CACHES, NO_USAGE, Cache, CallUsage, Usage, usages
 
-PriceAt: TypeAlias = Callable[[str | None, int | None], Price | None]
-"""Returns a model's price at a time in milliseconds since 1970; None: unknown."""
+PriceAt: TypeAlias = Callable[[Turn], Price | None]
+"""Returns the price of a response, by its model, time and service tier; None: unknown."""
+
+NOTHING: Final = Cost(Decimal(0), is_complete=True)
+"""Where sums begin."""
+
+
+def plus(one: Cost, other: Cost | None) -> Cost:
+    """Return the sum; a cost that is not known makes it incomplete."""
+    if other is None:
+        return Cost(one.amount, is_complete=False)
+    return Cost(one.amount + other.amount, one.is_complete and other.is_complete)
 
 
 class Totals(NamedTuple):
@@ -20,8 +31,8 @@ class Totals(NamedTuple):
     `usage` is of responses, `summaries` of the compactions' own calls. `cost` is of both, in US
     dollars, with the cache as it was recorded; `warm` and `cold` with one that is always, or never,
     warm. `wait_ms` is the compactions' time, without that of `untimed` ones. `overflows` counts
-    responses beyond the window, `futile` requests that no compaction would have made smaller.
-    `pins_kept` of `pins` turns of the user were still there after compactions.
+    responses beyond the window, `futile` requests that no compaction would have brought below the
+    trigger. `pins_kept` of `pins` turns of the user were still there after compactions.
     """
 
     responses: int = 0
@@ -45,9 +56,9 @@ class Totals(NamedTuple):
             self.responses + other.responses,
             self.usage.plus(other.usage),
             self.summaries.plus(other.summaries),
-            self.cost.plus(other.cost),
-            self.warm.plus(other.warm),
-            self.cold.plus(other.cold),
+            plus(self.cost, other.cost),
+            plus(self.warm, other.warm),
+            plus(self.cold, other.cold),
             *(one + two for one, two in zip(self[6:], other[6:], strict=True)),
         )
 
@@ -98,7 +109,7 @@ def totals_of(
 
 def _costs(log: ChainLog, path: Path, calls: CallUsage, price_at: PriceAt, cache: Cache) -> ByModel:
     responses, summaries = usages(log, path, calls)
-    began = [log.turns[max(0, each.at - 1)] for each in path.compactions]
+    began = [summary_turn(log, each) for each in path.compactions]
     meter = _Meter(price_at)
     sums: dict[str | None, tuple[Usage, Usage]] = {}
     for turn, usage in zip(log.turns, responses, strict=False):
@@ -120,6 +131,14 @@ def _costs(log: ChainLog, path: Path, calls: CallUsage, price_at: PriceAt, cache
     }
 
 
+def summary_turn(log: ChainLog, compaction: ReplayedCompaction) -> Turn:
+    """Return the response by whose model and time a summary's call is priced: the one before it.
+
+    Nothing reports a service tier of such calls.
+    """
+    return log.turns[max(0, compaction.at - 1)]._replace(service_tier=None)
+
+
 class _Meter:
     """Sums tokens by rates, to multiply once: exact, as each rate is for a token."""
 
@@ -132,7 +151,7 @@ class _Meter:
         if usage == NO_USAGE:
             self._sums.setdefault((turn.model, None), (None, NO_USAGE))
             return
-        price = self._price_at(turn.model, turn.time_ms)
+        price = self._price_at(turn)
         rates = None if price is None else price.rates_of(usage.prompt)
         if price is not None and rates is not None and price.long:
             price = replace(price, rates=rates, long=())
@@ -144,7 +163,7 @@ class _Meter:
         costs: dict[str | None, Cost] = {}
         for (model, _), (price, usage) in self._sums.items():
             cost = NOTHING if usage == NO_USAGE else cost_of(usage, price)
-            costs[model] = costs.get(model, NOTHING).plus(cost)
+            costs[model] = plus(costs.get(model, NOTHING), cost)
         return costs
 
 
@@ -190,12 +209,8 @@ def _crossed(thresholds: Collection[int], size: int, window: int | None) -> set[
 
 def _duration_ms(compaction: ReplayedCompaction, facts: CompactionFacts) -> int | None:
     """Return a compaction's time: its own, else the median of recorded ones."""
-    kept, recorded = compaction.kept, compaction.recorded
-    own = None
-    if kept is not None:
-        own = kept.duration_ms
-    elif recorded is not None:
-        own = recorded.duration_ms
+    done = compaction.recorded if compaction.kept is None else compaction.kept
+    own = None if done is None else done.duration_ms
     if own is None and facts.duration_ms is not None:
         return facts.duration_ms.middle
     return own

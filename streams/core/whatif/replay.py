@@ -54,7 +54,7 @@ class Path(NamedTuple):
     """The sizes of a chain's responses under some trigger, and its compactions.
 
     `unknown_at` is the first request whose compaction left nobody knows what; sizes end there.
-    `futile` counts requests that had the trigger's size, but no compaction would have left less.
+    `futile` counts requests at which no compaction would have left less than the trigger.
     """
 
     sizes: tuple[int, ...]
@@ -103,6 +103,7 @@ def replay(
             if kept is None:
                 return steps.path(at)
             steps.keep(at, size, kept, between.compactions[:1], is_last=recorded_size is None)
+            steps.futile += kept.tokens >= (triggers[at] or size)
         elif recorded_size is not None:
             steps.sizes.append(size)
     return steps.path(None)
@@ -153,7 +154,6 @@ class _Steps:
         """Leave what a compaction keeps, unless that is no less."""
         left = None if is_last else kept.tokens
         if kept.tokens >= size:
-            self.futile += 1
             left = None if is_last else size
         else:
             own = recorded[0] if recorded else None

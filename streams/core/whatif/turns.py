@@ -45,6 +45,7 @@ class Turn(NamedTuple):
     read: int
     output: int
     threshold: int | None = None
+    service_tier: str | None = None
 
 
 class RecordedCompaction(NamedTuple):
@@ -52,7 +53,9 @@ class RecordedCompaction(NamedTuple):
 
     `is_given`: its position does not follow from a trigger, so that a replay takes it as it is; it
     was requested, made of an idle session, or what began it is unknown. `tokens_after` is the next
-    response's size. `summary_tokens` is an estimate from the summary's text.
+    response's size. `duration_ms` is 0 for one that was made in the background. `summary_input` to
+    `summary_output` are of the call that wrote the summary, input with what it read and wrote;
+    `summary_tokens` is an estimate from the text.
     """
 
     boundary_id: str
@@ -66,6 +69,8 @@ class RecordedCompaction(NamedTuple):
     duration_ms: int | None = None
     summary_input: int | None = None
     summary_read: int | None = None
+    summary_written: int | None = None
+    summary_written_1h: int | None = None
     summary_output: int | None = None
     summary_tokens: int | None = None
     pins_kept: int | None = None
@@ -201,21 +206,28 @@ def read_logs(records: Iterable[Record]) -> list[ChainLog]:
 def _add_turn(chain: _Chain, data: ContextReading, time_ms: int | None) -> None:
     if chain.turns and data.previous_output_tokens is not None:
         chain.turns[-1] = chain.turns[-1]._replace(output=data.previous_output_tokens)
-    chain.turns.append(
-        Turn(
-            time_ms,
-            data.response_id,
-            data.model,
-            data.window,
-            data.used_tokens,
-            data.input_tokens or 0,
-            data.cache_creation_tokens or 0,
-            data.cache_creation_1h_tokens or 0,
-            data.cache_read_tokens or 0,
-            data.output_tokens or 0,
-            chain.threshold,
-        )
+    turn = Turn(
+        time_ms,
+        data.response_id,
+        data.model,
+        data.window,
+        data.used_tokens,
+        data.input_tokens or 0,
+        data.cache_creation_tokens or 0,
+        data.cache_creation_1h_tokens or 0,
+        data.cache_read_tokens or 0,
+        data.output_tokens or 0,
+        chain.threshold,
+        data.service_tier,
     )
+    if (
+        data.response_id is not None
+        and chain.between[-1] == NOTHING_BETWEEN
+        and (chain.turns and chain.turns[-1].response_id == data.response_id)
+    ):
+        chain.turns[-1] = turn  # reported again, with its last figures
+        return
+    chain.turns.append(turn)
     chain.between.append(NOTHING_BETWEEN)
 
 
@@ -251,9 +263,11 @@ def _add_boundary(chain: _Chain, data: CompactBoundary, record: Record) -> None:
         data.trigger != "auto" or data.idle_ms is not None,
         data.pre_tokens,
         is_pre_reported=data.pre_tokens_source == "reported",
-        duration_ms=data.duration_ms,
+        duration_ms=0 if data.duration_source == "precomputed" else data.duration_ms,
         summary_input=None if receipt is None else receipt.summary_input_tokens,
         summary_read=None if receipt is None else receipt.summary_cache_read_tokens,
+        summary_written=None if receipt is None else receipt.summary_cache_creation_tokens,
+        summary_written_1h=None if receipt is None else receipt.summary_cache_creation_1h_tokens,
         summary_output=None if receipt is None else receipt.summary_output_tokens,
     )
     chain.between[-1] = last._replace(compactions=(*last.compactions, compaction))

@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from streams.core.whatif.compaction_facts import CompactionFacts
 from streams.core.whatif.replay import Path, ReplayedCompaction
-from streams.core.whatif.turns import ChainLog, Turn
+from streams.core.whatif.turns import ChainLog, RecordedCompaction, Turn
 
 Cache: TypeAlias = Literal["as_recorded", "warm", "cold"]
 """`warm`: the conversation before a response is always in the cache. `cold`: nothing ever is."""
@@ -90,20 +90,31 @@ class CallUsage:
         output = 0 if own is None else own.middle
         if recorded is not None:
             output = recorded.summary_output or recorded.summary_tokens or output
-        as_recorded = (
-            self._cache == "as_recorded"
-            and recorded is not None
-            and recorded.summary_input is not None
-            and compaction.previous == self._recorded_size(compaction.at - 1)
-        )
-        if as_recorded and recorded is not None and recorded.summary_input is not None:
-            read = min(recorded.summary_read or 0, recorded.summary_input)
-            return self._call(recorded.summary_input - read, read, output)
+        if self._is_as_recorded(compaction) and recorded is not None:
+            return self._reported(recorded, output)
         read = 0
         if self._cache == "warm" or (self._cache == "as_recorded" and self._is_kept(compaction.at)):
             read = compaction.previous if self._reads else 0
         read = min(read, compaction.before)
         return self._call(compaction.before - read, read, output)
+
+    def _is_as_recorded(self, compaction: ReplayedCompaction) -> bool:
+        recorded = compaction.recorded
+        return (
+            self._cache == "as_recorded"
+            and recorded is not None
+            and recorded.summary_input is not None
+            and compaction.previous == self._recorded_size(compaction.at - 1)
+        )
+
+    def _reported(self, recorded: RecordedCompaction, output: int) -> Usage:
+        prompt = recorded.summary_input or 0
+        read = min(recorded.summary_read or 0, prompt)
+        written = recorded.summary_written
+        if written is None:
+            return self._call(prompt - read, read, output)
+        hour = min(recorded.summary_written_1h or 0, written)
+        return Usage(max(0, prompt - read - written), written - hour, hour, read, output)
 
     def _recorded_size(self, at: int) -> int:
         return self._log.turns[at].used if at >= 0 else 0
