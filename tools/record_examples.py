@@ -45,6 +45,7 @@ PATHS = {
     "listReadings": "/v1/sessions/{}/readings?limit=1",
     "listCompactions": "/v1/sessions/{}/compactions",
     "readRules": "/v1/sessions/{}/rules",
+    "readCosts": "/v1/sessions/{}/costs",
     "readContext": "/v1/sessions/{}/context",
     "readHistory": "/v1/sessions/{}/history?limit=2",
     "recallMessages": "/v1/sessions/{}/recall?query=checkout",

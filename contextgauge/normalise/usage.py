@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
+from contextgauge.frozen import copied
 from contextgauge.normalise.fields import count, items, mapping, name
 from contextgauge.normalise.signals import Body, Usage
 from contextgauge.records import Json
-from contextgauge.reported_receipt import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
 
 _STANDARD_TIERS: Final = frozenset({"standard", "default", "auto", "on_demand"})
 """Words of providers for the tier that has the list price, in lower case."""
@@ -102,12 +103,18 @@ def summary_cost(usage: Usage | None, output: int | None) -> ReportedReceipt | N
     """Return a receipt with the cost of the call that wrote a summary; None where it is unknown."""
     if usage is None and output is None:
         return None
-    return ReportedReceipt(
+    receipt = ReportedReceipt(
         summary_input_tokens=None if usage is None else usage.used,
         summary_cache_read_tokens=None if usage is None else usage.read,
         summary_output_tokens=output,
-        summary_cache_creation_tokens=None if usage is None else usage.creation,
-        summary_cache_creation_1h_tokens=None if usage is None else usage.creation_1h,
+    )
+    if usage is None or usage.creation is None:
+        return receipt
+    return copied(
+        WrittenReceipt,
+        receipt,
+        summary_cache_creation_tokens=usage.creation,
+        summary_cache_creation_1h_tokens=usage.creation_1h,
     )
 
 

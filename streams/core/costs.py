@@ -220,12 +220,12 @@ def _summary(record: Record, data: CompactBoundary, price_of: PriceLookup) -> Pr
     own = data.receipt
     if own is None or (own.summary_input_tokens is None and own.summary_output_tokens is None):
         return None
-    read, written = own.summary_cache_read_tokens, own.summary_cache_creation_tokens
+    read, written = own.summary_cache_read_tokens, data.summary_cache_creation_tokens
     fresh = own.summary_input_tokens
     if fresh is not None:
         fresh = max(0, fresh - (read or 0) - (written or 0))
     counts = _counts(
-        fresh, written, own.summary_cache_creation_1h_tokens, read, own.summary_output_tokens
+        fresh, written, data.summary_cache_creation_1h_tokens, read, own.summary_output_tokens
     )
     return _call("summary", record, data.model, None, counts, price_of)
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from contextgauge.frozen import copied
 from contextgauge.normalise.signals import (
     Boundary,
     PinCheck,
@@ -11,6 +12,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
+from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -67,6 +69,10 @@ def bound(step: Step, boundary: Boundary) -> None:
         duration = own_calls.duration_ms(call, step.normal.own_ms)
         duration_source = None if duration is None else "derived"
     idle_ms = _idle_ms(step, boundary, duration, start)
+    receipt = boundary.receipt
+    written = receipt if isinstance(receipt, WrittenReceipt) else None
+    if written is not None:
+        receipt = copied(ReportedReceipt, written)
     boundary_id = step.emit(
         CompactBoundary(
             **step.common(name, chain.model),
@@ -81,8 +87,10 @@ def bound(step: Step, boundary: Boundary) -> None:
             messages_since_last=chain.since_boundary,
             messages_total=chain.total,
             metadata=boundary.metadata,
-            receipt=boundary.receipt,
+            receipt=receipt,
             idle_ms=idle_ms,
+            summary_cache_creation_tokens=written and written.summary_cache_creation_tokens,
+            summary_cache_creation_1h_tokens=written and written.summary_cache_creation_1h_tokens,
         )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)

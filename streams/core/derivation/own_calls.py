@@ -6,8 +6,9 @@ how long the compaction took and what it cost.
 
 from typing import Final
 
+from contextgauge.frozen import copied
 from contextgauge.normalise.signals import Boundary, OwnCall
-from schemas.records import ReportedReceipt
+from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
 from streams.core.derivation.state import CallState, Chain
 from streams.core.times import later
 
@@ -69,9 +70,14 @@ def with_cost(boundary: Boundary, call: CallState | None) -> Boundary:
         summary_input_tokens=call.input,
         summary_cache_read_tokens=call.read,
         summary_output_tokens=call.output,
-        summary_cache_creation_tokens=call.creation,
-        summary_cache_creation_1h_tokens=call.creation_1h,
     )
+    if call.creation is not None:
+        cost = copied(
+            WrittenReceipt,
+            cost,
+            summary_cache_creation_tokens=call.creation,
+            summary_cache_creation_1h_tokens=call.creation_1h,
+        )
     return boundary._replace(receipt=cost)
 
 

@@ -20,6 +20,8 @@ def begun(boundary_id: str, data: CompactBoundary) -> CompactionReceipt:
         CompactionReceipt,
         reported,
         id=boundary_id,
+        summary_cache_creation_tokens=data.summary_cache_creation_tokens,
+        summary_cache_creation_1h_tokens=data.summary_cache_creation_1h_tokens,
         trigger=data.trigger,
         tokens_before=data.pre_tokens,
         tokens_before_source=data.pre_tokens_source,

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import duckdb
-from duckdb import sqltypes
+from duckdb import func, sqltypes
 
 from contextgauge.pricing import Price, Rates
 from streams.core.costs import PriceLookup
@@ -14,8 +14,8 @@ from streams.core.costs import PriceLookup
 _PER_TOKEN: Final = -6
 """Decimal places from the price of a million tokens to that of one."""
 
-_RATE: Final = duckdb.decimal_type(18, 15)
-"""Exact for every rate with nine decimals a million; times a count of tokens it has 38 digits."""
+_RATE: Final = (18, 15)
+"""Digits: exact for every rate with nine decimals a million; times a count of tokens, they fit."""
 
 
 def add_rates(connection: duckdb.DuckDBPyConnection, price_of: PriceLookup) -> None:
@@ -23,11 +23,12 @@ def add_rates(connection: duckdb.DuckDBPyConnection, price_of: PriceLookup) -> N
 
     Each has US dollars per token and what they are from. No rows: the price is unknown.
     """
-    row = duckdb.struct_type(
+    # Types of the connection: those of the module open another one, with threads of its own.
+    row = connection.struct_type(
         {
             "above": sqltypes.BIGINT,
             "up_to": sqltypes.BIGINT,
-            **dict.fromkeys(Rates._fields, _RATE),
+            **dict.fromkeys(Rates._fields, connection.decimal_type(*_RATE)),
             "source": sqltypes.VARCHAR,
             "checked": sqltypes.DATE,
         }
@@ -36,8 +37,8 @@ def add_rates(connection: duckdb.DuckDBPyConnection, price_of: PriceLookup) -> N
         "list_rates",
         _function(price_of),
         [sqltypes.VARCHAR, sqltypes.TIMESTAMP_TZ, sqltypes.VARCHAR],
-        duckdb.list_type(row),
-        null_handling="special",
+        connection.list_type(row),
+        null_handling=func.SPECIAL,
     )
 
 

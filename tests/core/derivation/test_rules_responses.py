@@ -251,8 +251,8 @@ def test_r11_a_compactions_own_call_is_its_cost_and_its_duration() -> None:
         summary_input_tokens=169_248,
         summary_cache_read_tokens=166_758,
         summary_output_tokens=900,
-        summary_cache_creation_tokens=2_487,
     )
+    assert bound.summary_cache_creation_tokens == 2_487
     other = one(given.take(line(boundary(AUTOMATIC), 188)), CompactBoundary)
     assert (other.duration_ms, other.receipt) == (None, None)
 
