@@ -32,7 +32,7 @@ def transcript() -> tuple[ChainLog, list[Message]]:
 
 def compacted(transcript: tuple[ChainLog, list[Message]], strategy: Strategy, trigger: int) -> Path:
     log, everything = transcript
-    after = EngineAfter(log, everything, strategy)
+    after = EngineAfter(log, everything, strategy, window_tokens=200_000)
     return replay(log, [trigger] * len(log.between), after, replaces=True)
 
 

@@ -102,7 +102,10 @@ class Comparison:
         if not is_known:
             path = recorded_path(log)
         own_log = with_window(log, setting.window)
-        totals = totals_of(own_log, path, facts, self.price_at, self.thresholds)
+        if own_log is log and path == recorded_path(log):
+            totals = recorded
+        else:
+            totals = totals_of(own_log, path, facts, self.price_at, self.thresholds)
         others = []
         if setting.engine is None and any(each.kept is not None for each in path.compactions):
             others = [self._likely(log, facts.at(level), triggers) for level in _LEVELS]

@@ -1,11 +1,12 @@
 """Tokens, money and time of a chain's path, by model; sums that can be added."""
 
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from contextgauge.pricing import Cost, Price, Rates, TokenCounts
+from contextgauge.pricing import Cost, Price, TokenCounts
 from streams.core.whatif.compaction_facts import CompactionFacts
 from streams.core.whatif.replay import Path, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog, Turn
@@ -64,7 +65,8 @@ class Totals(NamedTuple):
 
 
 NO_TOTALS: Final = Totals()
-_NO_USAGES: Final = (NO_USAGE, NO_USAGE)
+
+_Kind: TypeAlias = Literal["usage", "summaries"]
 
 ByModel: TypeAlias = dict[str | None, Totals]
 
@@ -109,26 +111,23 @@ def totals_of(
 
 def _costs(log: ChainLog, path: Path, calls: CallUsage, price_at: PriceAt, cache: Cache) -> ByModel:
     responses, summaries = usages(log, path, calls)
-    began = [summary_turn(log, each) for each in path.compactions]
     meter = _Meter(price_at)
-    sums: dict[str | None, tuple[Usage, Usage]] = {}
     for turn, usage in zip(log.turns, responses, strict=False):
-        meter.add(turn, usage)
-        own, other = sums.get(turn.model, _NO_USAGES)
-        sums[turn.model] = own.plus(usage), other
-    for turn, usage in zip(began, summaries, strict=True):
-        meter.add(turn, usage)
-        own, other = sums.get(turn.model, _NO_USAGES)
-        sums[turn.model] = own, other.plus(usage)
-    costs = meter.costs()
-    if cache == "warm":
-        return {model: Totals(warm=cost) for model, cost in costs.items()}
-    if cache == "cold":
-        return {model: Totals(cold=cost) for model, cost in costs.items()}
-    return {
-        model: Totals(usage=own, summaries=other, cost=costs[model])
-        for model, (own, other) in sums.items()
-    }
+        meter.add(turn, usage, "usage")
+    for compaction, usage in zip(path.compactions, summaries, strict=True):
+        meter.add(summary_turn(log, compaction), usage, "summaries")
+    sums: ByModel = {}
+    for model, kind, usage, cost in meter.sums():
+        if cache == "warm":
+            own = Totals(warm=cost)
+        elif cache == "cold":
+            own = Totals(cold=cost)
+        elif kind == "usage":
+            own = Totals(usage=usage, cost=cost)
+        else:
+            own = Totals(summaries=usage, cost=cost)
+        add_by_model(sums, {model: own})
+    return sums
 
 
 def summary_turn(log: ChainLog, compaction: ReplayedCompaction) -> Turn:
@@ -144,46 +143,49 @@ class _Meter:
 
     def __init__(self, price_at: PriceAt) -> None:
         self._price_at = price_at
-        self._sums: dict[tuple[str | None, Rates | None], tuple[Price | None, Usage]] = {}
+        self._sums: dict[tuple[str | None, _Kind, int], tuple[Price | None, Usage]] = {}
+        self._prices: list[Price] = []
+        """Those that were asked for: as long as they are here, no other rates have their ids."""
 
-    def add(self, turn: Turn, usage: Usage) -> None:
-        """Add one call."""
-        if usage == NO_USAGE:
-            self._sums.setdefault((turn.model, None), (None, NO_USAGE))
-            return
-        price = self._price_at(turn)
+    def add(self, turn: Turn, usage: Usage, kind: _Kind) -> None:
+        """Add one call; one without tokens costs nothing, whatever its price."""
+        price = self._price_at(turn) if usage != NO_USAGE else None
         rates = None if price is None else price.rates_of(usage.prompt)
-        if price is not None and rates is not None and price.long:
+        key = (turn.model, kind, 0 if usage == NO_USAGE else id(rates))
+        known = self._sums.get(key)
+        if known is not None:
+            self._sums[key] = known[0], known[1].plus(usage)
+            return
+        if price is not None and rates is not None:
+            self._prices.append(price)
             price = replace(price, rates=rates, long=())
-        _, before = self._sums.get((turn.model, rates), (None, NO_USAGE))
-        self._sums[turn.model, rates] = price, before.plus(usage)
+        self._sums[key] = price, usage
 
-    def costs(self) -> dict[str | None, Cost]:
-        """Return the cost by model."""
-        costs: dict[str | None, Cost] = {}
-        for (model, _), (price, usage) in self._sums.items():
-            cost = NOTHING if usage == NO_USAGE else cost_of(usage, price)
-            costs[model] = plus(costs.get(model, NOTHING), cost)
-        return costs
+    def sums(self) -> Iterator[tuple[str | None, _Kind, Usage, Cost]]:
+        """Yield the tokens and the cost by model and kind of call; of one rate at a time."""
+        for (model, kind, _), (price, usage) in self._sums.items():
+            cost = NOTHING if usage == NO_USAGE else plus(NOTHING, cost_of(usage, price))
+            yield model, kind, usage, cost
 
 
 def _counts(
     log: ChainLog, path: Path, facts: CompactionFacts, thresholds: Collection[int]
 ) -> ByModel:
-    sums: ByModel = {}
     begins = {each.at for each in path.compactions}
     announced: set[tuple[int, int]] = set()
+    responses, warnings, overflows = (Counter[str | None]() for _ in range(3))
     for at, (turn, size) in enumerate(zip(log.turns, path.sizes, strict=False)):
         if at in begins or log.between[at].is_reset:
             announced.clear()
         crossed = _crossed(thresholds, size, turn.window) - announced
         announced |= crossed
-        totals = Totals(
-            responses=1,
-            warnings=bool(crossed),
-            overflows=turn.window is not None and size > turn.window,
-        )
-        add_by_model(sums, {turn.model: totals})
+        responses[turn.model] += 1
+        warnings[turn.model] += bool(crossed)
+        overflows[turn.model] += turn.window is not None and size > turn.window
+    sums: ByModel = {
+        model: Totals(responses=count, warnings=warnings[model], overflows=overflows[model])
+        for model, count in responses.items()
+    }
     for each in path.compactions:
         model = log.turns[max(0, each.at - 1)].model
         duration = _duration_ms(each, facts)

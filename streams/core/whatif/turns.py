@@ -266,8 +266,8 @@ def _add_boundary(chain: _Chain, data: CompactBoundary, record: Record) -> None:
         duration_ms=0 if data.duration_source == "precomputed" else data.duration_ms,
         summary_input=None if receipt is None else receipt.summary_input_tokens,
         summary_read=None if receipt is None else receipt.summary_cache_read_tokens,
-        summary_written=None if receipt is None else receipt.summary_cache_creation_tokens,
-        summary_written_1h=None if receipt is None else receipt.summary_cache_creation_1h_tokens,
+        summary_written=data.summary_cache_creation_tokens,
+        summary_written_1h=data.summary_cache_creation_1h_tokens,
         summary_output=None if receipt is None else receipt.summary_output_tokens,
     )
     chain.between[-1] = last._replace(compactions=(*last.compactions, compaction))

@@ -35,7 +35,13 @@ class Usage(NamedTuple):
 
     def plus(self, other: "Usage") -> "Usage":
         """Return the sum."""
-        return Usage(*(one + two for one, two in zip(self, other, strict=True)))
+        return Usage(
+            self.input + other.input,
+            self.write_5m + other.write_5m,
+            self.write_1h + other.write_1h,
+            self.read + other.read,
+            self.output + other.output,
+        )
 
     @property
     def prompt(self) -> int:
