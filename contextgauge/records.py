@@ -177,8 +177,8 @@ class CompactBoundary(Common):
     `metadata` is the whole original object, keys as they came; of the
     service's the edit is left out, which is text of the conversation. `receipt` is null where the
     message reports nothing of it. `idle_ms` is for how long the chain was silent before an
-    automatic compaction of an idle one (R33), else left out. `summary_cache_creation_tokens` is what
-    the calls that wrote the summary wrote to the cache, of it the other for an hour.
+    automatic compaction of an idle one (R33), else left out. `summary_cache_creation_tokens` is
+    what the calls that wrote the summary wrote to the cache, of it the other for an hour.
     """
 
     kind: ClassVar[Literal["compact_boundary"]] = "compact_boundary"

@@ -101,6 +101,8 @@ USUAL: list[dict[str, Any]] = [
     },
     message_start("msg_2", read=70),
     told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": BY_AGE}),
+    told(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "priority", "speed": None}),
+    told(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "standard", "speed": "fast"}),
     told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": None}),
     told(
         RESPONSE,

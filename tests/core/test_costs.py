@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ ROW = {
 TABLE = PriceTable.from_document({"price": [ROW]})
 
 
-def changed(record: Record, **changes: object) -> Record:
+def changed(record: Record, **changes: Any) -> Record:
     return replace(record, data=replace(record.data, **changes))
 
 

@@ -24,6 +24,14 @@ def row(model: str = "m-1", **more: object) -> dict[str, object]:
     return own | more
 
 
+def whole(usd: int) -> Cost:
+    return Cost(Decimal(usd), is_complete=True)
+
+
+def part(usd: int) -> Cost:
+    return Cost(Decimal(usd), is_complete=False)
+
+
 def table(*rows: dict[str, object], **more: Any) -> PriceTable:
     return PriceTable.from_document({"price": rows, **more})
 
@@ -101,10 +109,10 @@ def test_a_call_costs_its_tokens_at_their_rates() -> None:
 def test_what_is_unknown_is_left_out_and_said() -> None:
     price = table(row()).find("m-1", NOON)
     assert price
-    assert price.cost(TokenCounts(input=1_000_000, output=None)) == (2, False)
-    assert price.cost(TokenCounts(cache_write_1h=5)) == (0, False)
+    assert price.cost(TokenCounts(input=1_000_000, output=None)) == part(2)
+    assert price.cost(TokenCounts(cache_write_1h=5)) == part(0)
     # Without rates of their own, what is read from a cache and written to it is input.
-    assert price.cost(TokenCounts(cache_read=500_000, cache_write_5m=500_000)) == (2, True)
+    assert price.cost(TokenCounts(cache_read=500_000, cache_write_5m=500_000)) == whole(2)
 
 
 def test_a_long_prompt_has_other_rates_for_all_of_its_tokens() -> None:
@@ -138,7 +146,7 @@ def test_own_rows_come_before_the_bundled_ones() -> None:
 
     def input_rate(model: str, when: datetime = NOON) -> Decimal | None:
         price = own.find(model, when)
-        return price and price.rates.input
+        return None if price is None else price.rates.input
 
     assert input_rate("claude-opus-4-6-20260205") == input_rate("my-opus") == 2
     assert input_rate("claude-opus-4-5") == 5
@@ -179,8 +187,7 @@ def test_a_wrong_table_says_where(document: dict[str, Any], words: str) -> None:
 
 
 def test_a_sum_with_an_unknown_part_is_not_complete() -> None:
-    one = Cost(Decimal(1), is_complete=True)
-    assert total([one, one]) == (2, True)
-    assert total([one, None]) == (1, False)
-    assert total([one, Cost(Decimal(1), is_complete=False)]) == (2, False)
+    assert total([whole(1), whole(1)]) == whole(2)
+    assert total([whole(1), None]) == part(1)
+    assert total([whole(1), part(1)]) == part(2)
     assert total([None]) is None

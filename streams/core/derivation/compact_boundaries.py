@@ -69,10 +69,6 @@ def bound(step: Step, boundary: Boundary) -> None:
         duration = own_calls.duration_ms(call, step.normal.own_ms)
         duration_source = None if duration is None else "derived"
     idle_ms = _idle_ms(step, boundary, duration, start)
-    receipt = boundary.receipt
-    written = receipt if isinstance(receipt, WrittenReceipt) else None
-    if written is not None:
-        receipt = copied(ReportedReceipt, written)
     boundary_id = step.emit(
         CompactBoundary(
             **step.common(name, chain.model),
@@ -87,10 +83,9 @@ def bound(step: Step, boundary: Boundary) -> None:
             messages_since_last=chain.since_boundary,
             messages_total=chain.total,
             metadata=boundary.metadata,
-            receipt=receipt,
+            receipt=_of_record(boundary.receipt),
             idle_ms=idle_ms,
-            summary_cache_creation_tokens=written and written.summary_cache_creation_tokens,
-            summary_cache_creation_1h_tokens=written and written.summary_cache_creation_1h_tokens,
+            **_written(boundary.receipt),
         )
     )
     awaited = AwaitedSummary(boundary_id, boundary.anchor)
@@ -237,6 +232,21 @@ def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSour
     if boundary.pre_tokens is not None:
         return boundary.pre_tokens, "reported"
     return chain.used, None if chain.used is None else "last_reading"
+
+
+def _of_record(receipt: ReportedReceipt | None) -> ReportedReceipt | None:
+    """Return a receipt as records have it."""
+    return copied(ReportedReceipt, receipt) if isinstance(receipt, WrittenReceipt) else receipt
+
+
+def _written(receipt: ReportedReceipt | None) -> dict[str, int | None]:
+    """Return what a summary's calls wrote to the cache, as fields of the boundary's record."""
+    if not isinstance(receipt, WrittenReceipt):
+        return {}
+    return {
+        "summary_cache_creation_tokens": receipt.summary_cache_creation_tokens,
+        "summary_cache_creation_1h_tokens": receipt.summary_cache_creation_1h_tokens,
+    }
 
 
 def _idle_ms(

@@ -47,12 +47,16 @@ export function amount(usd) {
   return `~${Number(usd) < 0 ? "−" : ""}$${size.toLocaleString("en-US", options)}`;
 }
 
-/** What a session cost, and which of its models. */
+/** What a session cost, and how many of its calls are not in it. */
 export function sessionCostWords({ cost, models, is_whole: isWhole }) {
   if (models.length === 0) return UNKNOWN;
-  const parts = models.length === 1 ? [] : models.map((each) => `${each.model ?? UNKNOWN} ${each.cost.usd === null ? UNPRICED : amount(each.cost.usd)}`);
-  const part = isWhole ? "" : " for the latest responses";
-  return [`${money(cost)}${part}`, ...parts].join(" · ");
+  const unpriced = models.reduce((sum, each) => sum + each.unpriced, 0);
+  const parts = [
+    money(cost),
+    cost.usd !== null && unpriced > 0 ? `${count(unpriced, "call")} unpriced` : null,
+    isWhole ? null : "the latest responses only",
+  ];
+  return parts.filter(Boolean).join(" · ");
 }
 
 /** What is added to a receipt's figure of tokens: their cost. */

@@ -278,3 +278,28 @@ def test_r07_what_is_cached_for_an_hour_is_counted_apart() -> None:
 def test_a_reading_has_its_output_where_that_is_final(body: Body, output: int | None) -> None:
     given = Given()
     assert one(given.take(body, hint=SESSION), ContextReading).output_tokens == output
+
+
+@pytest.mark.parametrize(
+    ("reported", "tier"),
+    [
+        ({"service_tier": "standard"}, None),
+        ({"service_tier": "priority"}, "priority"),
+        ({"service_tier": "Flex"}, "flex"),
+        ({"service_tier": "standard", "speed": "standard"}, None),
+        ({"service_tier": "standard", "speed": "fast"}, "fast"),
+        ({"service_tier": 5}, None),
+        ({}, None),
+    ],
+)
+def test_r7_a_reading_has_the_service_tier_that_is_not_the_standard_one(
+    reported: dict[str, object], tier: str | None
+) -> None:
+    body = assistant(inside={"usage": {**usage(1, 0, 3), **reported}})
+    assert one(Given().take(body), ContextReading).service_tier == tier
+
+
+def test_r7_a_bare_response_has_the_service_tier_next_to_its_usage() -> None:
+    body = {"object": "response", "id": "resp_1", "model": "gpt-5", "service_tier": "flex"}
+    body |= {"usage": {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}}
+    assert one(Given().take(body, hint="r"), ContextReading).service_tier == "flex"
