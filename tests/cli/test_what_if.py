@@ -59,7 +59,8 @@ def test_windows_and_thresholds_are_derived_again(command: Command, projects: Pa
     rows = {each["kind"]: each for each in value["rules"]}
     warnings = rows["context_warning"]
     assert warnings["derived_again"] != warnings["recorded"]
-    assert warnings["settings"] == [warnings["derived_again"]]
+    # Where fewer compactions come, fewer epochs begin, in which all is warned of again.
+    assert 0 < warnings["settings"][0] < warnings["derived_again"]
     assert rows["context_reading"]["derived_again"] == rows["context_reading"]["recorded"]
     assert rows["compact_boundary"]["rule"] == "R19"
     (boundaries,) = rows["compact_boundary"]["settings"]

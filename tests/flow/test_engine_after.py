@@ -6,7 +6,7 @@ from contextgauge.compaction.messages import Message
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.signals import InputMessage
-from streams.core.whatif.replay import Path, replay
+from streams.core.whatif.replay import GrowthPath, replay
 from streams.core.whatif.turns import ChainLog, read_logs
 from streams.flow.derive.deriver import Deriver
 from streams.flow.whatif.engine_after import EngineAfter, Strategy, answers_of
@@ -30,7 +30,9 @@ def transcript() -> tuple[ChainLog, list[Message]]:
     return log_and_messages(captures.TRANSCRIPTS["auto_compaction"]())
 
 
-def compacted(transcript: tuple[ChainLog, list[Message]], strategy: Strategy, trigger: int) -> Path:
+def compacted(
+    transcript: tuple[ChainLog, list[Message]], strategy: Strategy, trigger: int
+) -> GrowthPath:
     log, everything = transcript
     after = EngineAfter(log, everything, strategy, window_tokens=200_000)
     return replay(log, [trigger] * len(log.between), after, replaces=True)

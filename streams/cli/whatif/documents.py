@@ -16,7 +16,7 @@ from streams.core.whatif.advice import Advice
 from streams.core.whatif.break_even import BreakEven
 from streams.core.whatif.compaction_facts import CompactionFacts, Spread
 from streams.core.whatif.comparison import ChainResult, CostChange, SettingResult
-from streams.core.whatif.costs import ByModel, Totals
+from streams.core.whatif.costs import ByModel, RunTotals
 from streams.core.whatif.models import Change, ModelResult
 from streams.core.whatif.new_settings import Setting
 from streams.core.whatif.triggers import Judged, recorded_triggers
@@ -160,7 +160,7 @@ def _by_model(sums: ByModel) -> list[dict[str, Any]]:
     return [{"model": model, **totals(each)} for model, each in sums.items()]
 
 
-def totals(sums: Totals) -> dict[str, Any]:
+def totals(sums: RunTotals) -> dict[str, Any]:
     """Return totals; the tokens of responses and summaries as objects."""
     fields = sums._asdict()
     for name in ("usage", "summaries"):

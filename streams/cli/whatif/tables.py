@@ -18,7 +18,7 @@ from streams.cli.whatif.rules import rule_rows
 from streams.core.whatif.advice import Advice
 from streams.core.whatif.break_even import BreakEven
 from streams.core.whatif.comparison import ChainResult, CostChange
-from streams.core.whatif.costs import NO_TOTALS, Totals
+from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.models import Change, ModelResult
 from streams.core.whatif.triggers import Judged, Verdict, recorded_triggers
 
@@ -147,7 +147,7 @@ def _show_model(result: ModelResult) -> None:
 class _Row(NamedTuple):
     name: str
     trigger: int | None
-    totals: Totals
+    totals: RunTotals
     change: Change | None
 
 
@@ -195,7 +195,7 @@ def _show_sessions(chains: Sequence[ChainResult]) -> None:
         out.print(_settings_table(rows))
 
 
-def _sum(parts: Iterable[Totals]) -> Totals:
+def _sum(parts: Iterable[RunTotals]) -> RunTotals:
     total = NO_TOTALS
     for each in parts:
         total = total.plus(each)
@@ -233,7 +233,7 @@ def _table(columns: Mapping[str, Sequence[Text]], steps: Sequence[str]) -> Table
     return fitted(forms, steps, table_width(), right=numbers)
 
 
-def _wait(totals: Totals) -> str | None:
+def _wait(totals: RunTotals) -> str | None:
     if totals.untimed == totals.compactions and totals.compactions:
         return None
     if not totals.compactions:
@@ -253,7 +253,7 @@ def _difference(change: Change | None) -> str:
     return f"{GUESS}{signed(change.amount)} ({signed(change.low)} to {signed(change.high)})"
 
 
-def _pins(totals: Totals) -> str:
+def _pins(totals: RunTotals) -> str:
     return f"{exact(totals.pins_kept)} of {exact(totals.pins)}" if totals.pins else ""
 
 

@@ -30,63 +30,70 @@ class By(StrEnum):
     RULE = "rule"
 
 
+WhatIfPaths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Transcripts or folders. Default: the sessions that runtimes store on this machine.",
+        show_default=False,
+    ),
+]
+Triggers = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZES",
+        help="Sizes at which to compact, with commas between them: percentages of the window, "
+        f"or tokens. Default: {DEFAULT_TRIGGERS}; the recorded one, if another option is "
+        "given.",
+        show_default=False,
+    ),
+]
+OtherWindow = Annotated[
+    int | None,
+    typer.Option(
+        metavar="TOKENS",
+        min=1,
+        help="Another window. Without --trigger, it is compacted where the runtime does by "
+        "default.",
+        show_default=False,
+    ),
+]
+WarnAt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENTS",
+        help="Other thresholds of warnings, with commas between them.",
+        show_default=False,
+    ),
+]
+Strategies = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Let the compaction engine make all compactions, without a model: one or more of "
+        f"{', '.join(STRATEGIES)}.",
+        show_default=False,
+    ),
+]
+Goals = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENTS",
+        help="What the engine compacts to, in percent of the window. Default: in proportion "
+        "to the trigger, as in the profile.",
+        show_default=False,
+    ),
+]
+
+
 def what_if(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Transcripts or folders. Default: the sessions that runtimes store on this "
-            "machine.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: WhatIfPaths = None,
     *,
-    trigger: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZES",
-            help="Sizes at which to compact, with commas between them: percentages of the window, "
-            f"or tokens. Default: {DEFAULT_TRIGGERS}; the recorded one, if another option is "
-            "given.",
-            show_default=False,
-        ),
-    ] = None,
-    window: Annotated[
-        int | None,
-        typer.Option(
-            metavar="TOKENS",
-            min=1,
-            help="Another window. Without --trigger, it is compacted where the runtime does by "
-            "default.",
-            show_default=False,
-        ),
-    ] = None,
-    warn: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENTS",
-            help="Other thresholds of warnings, with commas between them.",
-            show_default=False,
-        ),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Let the compaction engine make all compactions, without a model: one or more of "
-            f"{', '.join(STRATEGIES)}.",
-            show_default=False,
-        ),
-    ] = None,
-    goal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PERCENTS",
-            help="What the engine compacts to, in percent of the window. Default: in proportion "
-            "to the trigger, as in the profile.",
-            show_default=False,
-        ),
-    ] = None,
+    trigger: Triggers = None,
+    window: OtherWindow = None,
+    warn: WarnAt = None,
+    strategy: Strategies = None,
+    goal: Goals = None,
     by: Annotated[By, typer.Option(help="What the tables are of.")] = By.MODEL,
     as_json: AsJson = False,
 ) -> None:

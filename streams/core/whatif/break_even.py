@@ -10,9 +10,9 @@ from decimal import ROUND_CEILING, Decimal
 from typing import NamedTuple
 
 from streams.core.whatif.costs import PriceAt, cost_of, summary_turn
-from streams.core.whatif.replay import Path, ReplayedCompaction
+from streams.core.whatif.replay import GrowthPath, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog
-from streams.core.whatif.usage import CallUsage
+from streams.core.whatif.usage import CachedCalls
 
 
 class BreakEven(NamedTuple):
@@ -32,9 +32,9 @@ class BreakEven(NamedTuple):
 
 def break_even(
     log: ChainLog,
-    path: Path,
+    path: GrowthPath,
     number: int,
-    calls: CallUsage,
+    calls: CachedCalls,
     price_at: PriceAt,
 ) -> BreakEven | None:
     """Return when the compaction of that index in the path pays for itself."""
@@ -59,7 +59,7 @@ def break_even(
     return BreakEven(spent.amount, net, len(savings), beyond, is_extrapolated=beyond is not None)
 
 
-def _places(log: ChainLog, path: Path, number: int) -> Sequence[int]:
+def _places(log: ChainLog, path: GrowthPath, number: int) -> Sequence[int]:
     """Return the responses between a compaction and the next one, a reset or the end."""
     first = path.compactions[number].at
     last = len(path.sizes)
@@ -73,10 +73,10 @@ def _places(log: ChainLog, path: Path, number: int) -> Sequence[int]:
 
 def _saving(
     log: ChainLog,
-    path: Path,
+    path: GrowthPath,
     compaction: ReplayedCompaction,
     at: int,
-    calls: CallUsage,
+    calls: CachedCalls,
     price_at: PriceAt,
 ) -> Decimal | None:
     """Return by how much a response is cheaper than without the compaction."""

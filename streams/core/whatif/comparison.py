@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 from streams.core.whatif.break_even import BreakEven, break_even
 from streams.core.whatif.compaction_facts import CompactionFacts, FactPool, Level, Spread
-from streams.core.whatif.costs import ByModel, PriceAt, Totals, totals_of
+from streams.core.whatif.costs import ByModel, PriceAt, RunTotals, totals_of
 from streams.core.whatif.new_settings import Setting, triggers_of, with_window
-from streams.core.whatif.replay import After, Kept, Path, recorded_path, replay
+from streams.core.whatif.replay import After, GrowthPath, Kept, recorded_path, replay
 from streams.core.whatif.triggers import Judged, Unrecorded, judge
 from streams.core.whatif.turns import ChainLog
-from streams.core.whatif.usage import Cache, CallUsage
+from streams.core.whatif.usage import Cache, CachedCalls
 
 _LEVELS: Final[tuple[Level, ...]] = ("low", "high")
 _ONE: Final[tuple[Cache, ...]] = ("as_recorded",)
@@ -35,13 +35,13 @@ class CostChange(NamedTuple):
 class SettingResult(NamedTuple):
     """A chain under a setting. `changes` are by model, without those whose price is unknown.
 
-    `is_known` is false where a compaction would have left nobody knows what: then all is as
+    `is_known` is false where what a compaction would have left is not known: then all is as
     recorded. `trigger` is that of the chain's end, tokens.
     """
 
     setting: Setting
     trigger: int | None
-    path: Path
+    path: GrowthPath
     totals: ByModel
     changes: dict[str | None, CostChange]
     is_known: bool
@@ -77,7 +77,7 @@ class Comparison:
         facts, recorded = self.pool.of(log), recorded_path(log)
         totals = totals_of(log, recorded, facts, self.price_at, self.thresholds)
         judged, unrecorded = judge(log)
-        calls = CallUsage(log, facts, "as_recorded")
+        calls = CachedCalls(log, facts, "as_recorded")
         paid = [
             break_even(log, recorded, number, calls, self.price_at)
             for number in range(len(recorded.compactions))
@@ -133,7 +133,7 @@ def _path(
     triggers: Sequence[int | None],
     setting: Setting,
     engine: After | None,
-) -> Path:
+) -> GrowthPath:
     if setting.engine is not None:
         return replay(log, triggers, engine or _leaving(None), replaces=True)
     return replay(log, triggers, _leaving(facts.after))
@@ -144,7 +144,7 @@ def _leaving(after: Spread | None) -> After:
     return lambda _at, _size: kept
 
 
-def _change(before: Totals, after: Totals, likely: Sequence[Decimal]) -> CostChange:
+def _change(before: RunTotals, after: RunTotals, likely: Sequence[Decimal]) -> CostChange:
     middle = after.cost.amount - before.cost.amount
     return CostChange(
         middle,

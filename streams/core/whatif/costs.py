@@ -8,9 +8,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from contextgauge.pricing import Cost, Price, TokenCounts
 from streams.core.whatif.compaction_facts import CompactionFacts
-from streams.core.whatif.replay import Path, ReplayedCompaction
+from streams.core.whatif.replay import GrowthPath, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog, Turn
-from streams.core.whatif.usage import CACHES, NO_USAGE, Cache, CallUsage, Usage, usages
+from streams.core.whatif.usage import CACHES, NO_TOKENS, Cache, CachedCalls, CallTokens, usages
 
 PriceAt: TypeAlias = Callable[[Turn], Price | None]
 """Returns the price of a response, by its model, time and service tier; None: unknown."""
@@ -26,7 +26,7 @@ def plus(one: Cost, other: Cost | None) -> Cost:
     return Cost(one.amount + other.amount, one.is_complete and other.is_complete)
 
 
-class Totals(NamedTuple):
+class RunTotals(NamedTuple):
     """What calls of one model took.
 
     `usage` is of responses, `summaries` of the compactions' own calls. `cost` is of both, in US
@@ -37,8 +37,8 @@ class Totals(NamedTuple):
     """
 
     responses: int = 0
-    usage: Usage = NO_USAGE
-    summaries: Usage = NO_USAGE
+    usage: CallTokens = NO_TOKENS
+    summaries: CallTokens = NO_TOKENS
     cost: Cost = NOTHING
     warm: Cost = NOTHING
     cold: Cost = NOTHING
@@ -51,9 +51,9 @@ class Totals(NamedTuple):
     pins_kept: int = 0
     pins: int = 0
 
-    def plus(self, other: "Totals") -> "Totals":
+    def plus(self, other: "RunTotals") -> "RunTotals":
         """Return the sum."""
-        return Totals(
+        return RunTotals(
             self.responses + other.responses,
             self.usage.plus(other.usage),
             self.summaries.plus(other.summaries),
@@ -64,11 +64,11 @@ class Totals(NamedTuple):
         )
 
 
-NO_TOTALS: Final = Totals()
+NO_TOTALS: Final = RunTotals()
 
 _Kind: TypeAlias = Literal["usage", "summaries"]
 
-ByModel: TypeAlias = dict[str | None, Totals]
+ByModel: TypeAlias = dict[str | None, RunTotals]
 
 
 def add_by_model(sums: ByModel, more: ByModel) -> None:
@@ -77,7 +77,7 @@ def add_by_model(sums: ByModel, more: ByModel) -> None:
         sums[model] = sums.get(model, NO_TOTALS).plus(totals)
 
 
-def cost_of(usage: Usage, price: Price | None) -> Cost | None:
+def cost_of(usage: CallTokens, price: Price | None) -> Cost | None:
     """Return what one call cost; None where its price is unknown."""
     if price is None:
         return None
@@ -94,7 +94,7 @@ def cost_of(usage: Usage, price: Price | None) -> Cost | None:
 
 def totals_of(
     log: ChainLog,
-    path: Path,
+    path: GrowthPath,
     facts: CompactionFacts,
     price_at: PriceAt,
     thresholds: Collection[int],
@@ -104,12 +104,14 @@ def totals_of(
     sums: ByModel = {}
     for cache in CACHES:
         if cache in caches:
-            add_by_model(sums, _costs(log, path, CallUsage(log, facts, cache), price_at, cache))
+            add_by_model(sums, _costs(log, path, CachedCalls(log, facts, cache), price_at, cache))
     add_by_model(sums, _counts(log, path, facts, thresholds))
     return sums
 
 
-def _costs(log: ChainLog, path: Path, calls: CallUsage, price_at: PriceAt, cache: Cache) -> ByModel:
+def _costs(
+    log: ChainLog, path: GrowthPath, calls: CachedCalls, price_at: PriceAt, cache: Cache
+) -> ByModel:
     responses, summaries = usages(log, path, calls)
     meter = _Meter(price_at)
     for turn, usage in zip(log.turns, responses, strict=False):
@@ -119,13 +121,13 @@ def _costs(log: ChainLog, path: Path, calls: CallUsage, price_at: PriceAt, cache
     sums: ByModel = {}
     for model, kind, usage, cost in meter.sums():
         if cache == "warm":
-            own = Totals(warm=cost)
+            own = RunTotals(warm=cost)
         elif cache == "cold":
-            own = Totals(cold=cost)
+            own = RunTotals(cold=cost)
         elif kind == "usage":
-            own = Totals(usage=usage, cost=cost)
+            own = RunTotals(usage=usage, cost=cost)
         else:
-            own = Totals(summaries=usage, cost=cost)
+            own = RunTotals(summaries=usage, cost=cost)
         add_by_model(sums, {model: own})
     return sums
 
@@ -143,15 +145,15 @@ class _Meter:
 
     def __init__(self, price_at: PriceAt) -> None:
         self._price_at = price_at
-        self._sums: dict[tuple[str | None, _Kind, int], tuple[Price | None, Usage]] = {}
+        self._sums: dict[tuple[str | None, _Kind, int], tuple[Price | None, CallTokens]] = {}
         self._prices: list[Price] = []
         """Those that were asked for: as long as they are here, no other rates have their ids."""
 
-    def add(self, turn: Turn, usage: Usage, kind: _Kind) -> None:
+    def add(self, turn: Turn, usage: CallTokens, kind: _Kind) -> None:
         """Add one call; one without tokens costs nothing, whatever its price."""
-        price = self._price_at(turn) if usage != NO_USAGE else None
+        price = self._price_at(turn) if usage != NO_TOKENS else None
         rates = None if price is None else price.rates_of(usage.prompt)
-        key = (turn.model, kind, 0 if usage == NO_USAGE else id(rates))
+        key = (turn.model, kind, 0 if usage == NO_TOKENS else id(rates))
         known = self._sums.get(key)
         if known is not None:
             self._sums[key] = known[0], known[1].plus(usage)
@@ -161,15 +163,15 @@ class _Meter:
             price = replace(price, rates=rates, long=())
         self._sums[key] = price, usage
 
-    def sums(self) -> Iterator[tuple[str | None, _Kind, Usage, Cost]]:
+    def sums(self) -> Iterator[tuple[str | None, _Kind, CallTokens, Cost]]:
         """Yield the tokens and the cost by model and kind of call; of one rate at a time."""
         for (model, kind, _), (price, usage) in self._sums.items():
-            cost = NOTHING if usage == NO_USAGE else plus(NOTHING, cost_of(usage, price))
+            cost = NOTHING if usage == NO_TOKENS else plus(NOTHING, cost_of(usage, price))
             yield model, kind, usage, cost
 
 
 def _counts(
-    log: ChainLog, path: Path, facts: CompactionFacts, thresholds: Collection[int]
+    log: ChainLog, path: GrowthPath, facts: CompactionFacts, thresholds: Collection[int]
 ) -> ByModel:
     begins = {each.at for each in path.compactions}
     announced: set[tuple[int, int]] = set()
@@ -183,14 +185,14 @@ def _counts(
         warnings[turn.model] += bool(crossed)
         overflows[turn.model] += turn.window is not None and size > turn.window
     sums: ByModel = {
-        model: Totals(responses=count, warnings=warnings[model], overflows=overflows[model])
+        model: RunTotals(responses=count, warnings=warnings[model], overflows=overflows[model])
         for model, count in responses.items()
     }
     for each in path.compactions:
         model = log.turns[max(0, each.at - 1)].model
         duration = _duration_ms(each, facts)
         kept, pins = _pins(each)
-        totals = Totals(
+        totals = RunTotals(
             compactions=1,
             wait_ms=duration or 0,
             untimed=duration is None,
@@ -199,7 +201,7 @@ def _counts(
         )
         add_by_model(sums, {model: totals})
     if path.futile:
-        add_by_model(sums, {log.model: Totals(futile=path.futile)})
+        add_by_model(sums, {log.model: RunTotals(futile=path.futile)})
     return sums
 
 

@@ -12,7 +12,7 @@ from statistics import stdev
 from typing import Final, NamedTuple
 
 from streams.core.whatif.comparison import ChainResult, CostChange
-from streams.core.whatif.costs import NO_TOTALS, Totals
+from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.new_settings import Setting
 from streams.core.whatif.triggers import recorded_triggers
 
@@ -39,12 +39,12 @@ class ModelSetting(NamedTuple):
     """A model under a setting; `change` is None where a price is not known.
 
     `trigger` is that of most chains, tokens; None where none is known.
-    `unknown` counts chains that are as recorded, since a compaction would have left nobody knows
-    what.
+    `unknown` counts chains that are as recorded, since what a compaction would have left is not
+    known.
     """
 
     setting: Setting
-    totals: Totals
+    totals: RunTotals
     change: Change | None
     unknown: int
     trigger: int | None
@@ -56,7 +56,7 @@ class ModelResult(NamedTuple):
     runtime: str | None
     model: str | None
     chains: Sequence[ChainResult]
-    recorded: Totals
+    recorded: RunTotals
     recorded_trigger: int | None
     settings: Sequence[ModelSetting]
 
@@ -91,7 +91,7 @@ def _usual(triggers: Iterable[int | None]) -> int | None:
     return known.most_common(1)[0][0] if known else None
 
 
-def _sum(parts: Sequence[Totals]) -> Totals:
+def _sum(parts: Sequence[RunTotals]) -> RunTotals:
     total = NO_TOTALS
     for each in parts:
         total = total.plus(each)

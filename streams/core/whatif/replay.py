@@ -50,10 +50,10 @@ class ReplayedCompaction(NamedTuple):
     kept: Kept | None = None
 
 
-class Path(NamedTuple):
+class GrowthPath(NamedTuple):
     """The sizes of a chain's responses under some trigger, and its compactions.
 
-    `unknown_at` is the first request whose compaction left nobody knows what; sizes end there.
+    `unknown_at` is the first request whose compaction left an unknown size; sizes end there.
     `futile` counts requests at which no compaction would have left less than the trigger.
     """
 
@@ -63,7 +63,7 @@ class Path(NamedTuple):
     futile: int = 0
 
 
-def recorded_path(log: ChainLog) -> Path:
+def recorded_path(log: ChainLog) -> GrowthPath:
     """Return the path as it was recorded."""
     grown = growths(log)
     compactions = []
@@ -73,12 +73,12 @@ def recorded_path(log: ChainLog) -> Path:
         for each in between.compactions:
             before = previous + grown[at] if at else each.pre_tokens or 0
             compactions.append(ReplayedCompaction(at, previous, before, after, each))
-    return Path(tuple(turn.used for turn in log.turns), tuple(compactions))
+    return GrowthPath(tuple(turn.used for turn in log.turns), tuple(compactions))
 
 
 def replay(
     log: ChainLog, triggers: Sequence[int | None], after: After, *, replaces: bool = False
-) -> Path:
+) -> GrowthPath:
     """Return the path under other triggers: of each request, and of the end; None: no trigger.
 
     `replaces`: what recorded compactions left is replaced by what `after` says, too.
@@ -161,6 +161,6 @@ class _Steps:
         if left is not None:
             self.sizes.append(left)
 
-    def path(self, unknown_at: int | None) -> Path:
+    def path(self, unknown_at: int | None) -> GrowthPath:
         """Return the path so far."""
-        return Path(tuple(self.sizes), tuple(self.compactions), unknown_at, self.futile)
+        return GrowthPath(tuple(self.sizes), tuple(self.compactions), unknown_at, self.futile)

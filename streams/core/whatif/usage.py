@@ -10,7 +10,7 @@ after a compaction finds only system prompt and tools in it.
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from streams.core.whatif.compaction_facts import CompactionFacts
-from streams.core.whatif.replay import Path, ReplayedCompaction
+from streams.core.whatif.replay import GrowthPath, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog, RecordedCompaction, Turn
 
 Cache: TypeAlias = Literal["as_recorded", "warm", "cold"]
@@ -24,7 +24,7 @@ LONG_LIFETIME_MS: Final = 60 * 60 * 1000
 for when it is written."""
 
 
-class Usage(NamedTuple):
+class CallTokens(NamedTuple):
     """One call's tokens: fresh, written to the cache for five minutes or an hour, read, output."""
 
     input: int = 0
@@ -33,9 +33,9 @@ class Usage(NamedTuple):
     read: int = 0
     output: int = 0
 
-    def plus(self, other: "Usage") -> "Usage":
+    def plus(self, other: "CallTokens") -> "CallTokens":
         """Return the sum."""
-        return Usage(
+        return CallTokens(
             self.input + other.input,
             self.write_5m + other.write_5m,
             self.write_1h + other.write_1h,
@@ -49,10 +49,10 @@ class Usage(NamedTuple):
         return self.input + self.write_5m + self.write_1h + self.read
 
 
-NO_USAGE: Final = Usage()
+NO_TOKENS: Final = CallTokens()
 
 
-class CallUsage:
+class CachedCalls:
     """The calls of one chain, with a cache as it was recorded, warm, or cold."""
 
     def __init__(self, log: ChainLog, facts: CompactionFacts, cache: Cache) -> None:
@@ -63,7 +63,7 @@ class CallUsage:
         self._reads = any(turn.read for turn in log.turns)
         self.lifetime_ms = LONG_LIFETIME_MS if self._hour * 2 > 1 else SHORT_LIFETIME_MS
 
-    def response(self, at: int, size: int, previous: int | None) -> Usage:
+    def response(self, at: int, size: int, previous: int | None) -> CallTokens:
         """Return the tokens of the response `at` with this size.
 
         `previous` is the size of the response before it; None where a compaction, a reset or
@@ -83,7 +83,7 @@ class CallUsage:
             return self._split(turn, size, min(turn.read, size))
         return self._split(turn, size, max(0, turn.read + difference))
 
-    def summary(self, compaction: ReplayedCompaction) -> Usage:
+    def summary(self, compaction: ReplayedCompaction) -> CallTokens:
         """Return the tokens of the call that wrote a compaction's summary.
 
         It reads the whole context. The call of a recorded one, of the size that it had, is as it
@@ -91,7 +91,7 @@ class CallUsage:
         """
         kept, recorded = compaction.kept, compaction.recorded
         if kept is not None and not kept.has_call:
-            return NO_USAGE
+            return NO_TOKENS
         own = self._facts.summary
         output = 0 if own is None else own.middle
         if recorded is not None:
@@ -113,23 +113,23 @@ class CallUsage:
             and compaction.previous == self._recorded_size(compaction.at - 1)
         )
 
-    def _reported(self, recorded: RecordedCompaction, output: int) -> Usage:
+    def _reported(self, recorded: RecordedCompaction, output: int) -> CallTokens:
         prompt = recorded.summary_input or 0
         read = min(recorded.summary_read or 0, prompt)
         written = recorded.summary_written
         if written is None:
             return self._call(prompt - read, read, output)
         hour = min(recorded.summary_written_1h or 0, written)
-        return Usage(max(0, prompt - read - written), written - hour, hour, read, output)
+        return CallTokens(max(0, prompt - read - written), written - hour, hour, read, output)
 
     def _recorded_size(self, at: int) -> int:
         return self._log.turns[at].used if at >= 0 else 0
 
-    def _call(self, rest: int, read: int, output: int) -> Usage:
+    def _call(self, rest: int, read: int, output: int) -> CallTokens:
         if not self._writes:
-            return Usage(rest, 0, 0, read, output)
+            return CallTokens(rest, 0, 0, read, output)
         hour = round(rest * self._hour)
-        return Usage(0, rest - hour, hour, read, output)
+        return CallTokens(0, rest - hour, hour, read, output)
 
     def _read_by_rule(self, size: int, previous: int | None) -> int:
         """Return what is read of a prompt: what was in the one before it, else the prefix."""
@@ -159,20 +159,22 @@ class CallUsage:
         prefix = min(self._facts.prefix, before)
         return self._reads and 2 * (turn.read - prefix) >= before - prefix
 
-    def _split(self, turn: Turn, size: int, read: int) -> Usage:
+    def _split(self, turn: Turn, size: int, read: int) -> CallTokens:
         """Divide a prompt: what is not read is written as far as the provider writes."""
         if not self._writes:
-            return Usage(size - read, 0, 0, read, turn.output)
+            return CallTokens(size - read, 0, 0, read, turn.output)
         fresh = min(turn.input, size - read)
         written = size - read - fresh
         hour = self._hour
         if turn.creation:
             hour = turn.creation_1h / turn.creation
         long = round(written * hour)
-        return Usage(fresh, written - long, long, read, turn.output)
+        return CallTokens(fresh, written - long, long, read, turn.output)
 
 
-def usages(log: ChainLog, path: Path, calls: CallUsage) -> tuple[list[Usage], list[Usage]]:
+def usages(
+    log: ChainLog, path: GrowthPath, calls: CachedCalls
+) -> tuple[list[CallTokens], list[CallTokens]]:
     """Return the tokens of a path's responses, and of its compactions' own calls."""
     begins = {each.at for each in path.compactions}
     responses = []

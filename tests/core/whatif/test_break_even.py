@@ -8,7 +8,7 @@ from streams.core.whatif.break_even import BreakEven, break_even
 from streams.core.whatif.costs import PriceAt, totals_of
 from streams.core.whatif.replay import Kept, recorded_path, replay
 from streams.core.whatif.turns import ChainLog
-from streams.core.whatif.usage import CallUsage
+from streams.core.whatif.usage import CachedCalls
 from tests.core.whatif.whatif_kit import (
     MANUAL,
     MODEL,
@@ -24,7 +24,7 @@ SUMMARY = (1_000 * Decimal(5) + 100_000 * Decimal("0.4") + 2_000 * Decimal(20)) 
 
 
 def paid(log: ChainLog, number: int = 0, prices: PriceAt = price_at) -> BreakEven | None:
-    calls = CallUsage(log, facts_of(log), "as_recorded")
+    calls = CachedCalls(log, facts_of(log), "as_recorded")
     return break_even(log, recorded_path(log), number, calls, prices)
 
 
@@ -75,7 +75,7 @@ def test_what_one_compaction_saved_is_the_difference_of_two_paths(cache: str) ->
     facts, path = facts_of(log), recorded_path(log)
     without = replay(log, [None] * len(log.between), lambda _at, _size: Kept(0))
     assert without.compactions == ()
-    calls = CallUsage(log, facts, cache)  # type: ignore[arg-type]  # one of them
+    calls = CachedCalls(log, facts, cache)  # type: ignore[arg-type]  # one of them
     own = break_even(log, path, 0, calls, price_at)
     field = "cost" if cache == "as_recorded" else cache
     costs = [

@@ -16,7 +16,7 @@ from streams.core.whatif.models import by_model
 from streams.core.whatif.new_settings import Setting, default_trigger, triggers_of
 from streams.core.whatif.replay import After, Kept, recorded_path
 from streams.core.whatif.turns import ChainLog, RecordedCompaction, read_logs
-from streams.core.whatif.usage import CallUsage, usages
+from streams.core.whatif.usage import CachedCalls, usages
 from streams.flow.simulator import SimulationOptions
 from tests.core.whatif.whatif_kit import (
     MODEL,
@@ -79,7 +79,7 @@ def test_facts_are_of_the_narrowest_group_that_has_enough() -> None:
     assert FactPool([nothing]).of(nothing).at("low").after is None
 
 
-def test_where_nobody_knows_what_would_be_left_all_is_as_recorded() -> None:
+def test_where_the_size_left_is_unknown_all_is_as_recorded() -> None:
     log = log_of(*RISE)
     (result,) = compared(log)
     assert not result.results[0].is_known
@@ -194,7 +194,7 @@ def test_without_a_default_another_window_is_compacted_at_the_same_share() -> No
     assert advise(by_model([result])[0]).trigger_tokens == 100_000
 
 
-def test_recorded_responses_cost_what_the_session_is_said_to_cost() -> None:
+def test_recorded_responses_cost_as_much_as_the_session() -> None:
     options = SimulationOptions(seed=1, sessions=4, turns=100, providers=("claude",))
     records = list(derived(options, 3_000))
     logs = read_logs(records)
@@ -207,7 +207,7 @@ def test_recorded_responses_cost_what_the_session_is_said_to_cost() -> None:
         total = Decimal(0)
         for log in logs:
             if log.session_id == session_id:
-                calls = CallUsage(log, FactPool([log]).of(log), "as_recorded")
+                calls = CachedCalls(log, FactPool([log]).of(log), "as_recorded")
                 for usage in usages(log, recorded_path(log), calls)[0]:
                     cost = cost_of(usage, PRICE)
                     assert cost is not None

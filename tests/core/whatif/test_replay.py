@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.core.whatif.replay import Kept, Path, recorded_path, replay
+from streams.core.whatif.replay import GrowthPath, Kept, recorded_path, replay
 from streams.core.whatif.triggers import judge
 from streams.core.whatif.turns import ChainLog
 from tests.core.whatif.whatif_kit import FAILED, MANUAL, RESET, compaction, log_of
@@ -13,12 +13,12 @@ LEFT = 30_000
 LOG = log_of(100_000, 120_000, 159_000, compaction(161_000), 30_000, 60_000, 90_000)
 
 
-def replayed(log: ChainLog, trigger: int | None, left: int | None = LEFT) -> Path:
+def replayed(log: ChainLog, trigger: int | None, left: int | None = LEFT) -> GrowthPath:
     kept = None if left is None else Kept(left)
     return replay(log, [trigger] * len(log.between), lambda _at, _size: kept)
 
 
-def places(path: Path) -> list[int]:
+def places(path: GrowthPath) -> list[int]:
     return [each.at for each in path.compactions]
 
 
@@ -79,7 +79,7 @@ def test_none_comes_where_an_attempt_failed_or_no_less_would_be_left() -> None:
     assert (places(path), path.futile, len(path.sizes)) == ([], 1, 2)
 
 
-def test_sizes_end_where_nobody_knows_what_a_compaction_would_have_left() -> None:
+def test_sizes_end_where_a_compaction_would_have_left_an_unknown_one() -> None:
     path = replayed(log_of(100_000, 150_000, 160_000), 140_000, left=None)
     assert (path.unknown_at, path.sizes) == (2, (100_000, 150_000))
 
