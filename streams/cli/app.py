@@ -48,6 +48,10 @@ class Commands(LazyGroup):
                 "share.share_command",
                 "Write a session's context over time as one HTML file that can be given to others.",
             ),
+            "what-if": (
+                "whatif.what_if",
+                "Show what other triggers, windows and strategies would have made of sessions.",
+            ),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",

@@ -75,7 +75,8 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
     sources = sources_of(paths) if paths else own_sources(failed)
     if not sources:
         raise ConfigError(NOTHING_HERE)
-    replayed = Replay(sources, as_on_this_machine=True, content=True)
+    rules = wiring.rules(wiring.settings(), content=True)
+    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
     made = Export(folder, "parquet", "paths")
     with reading():
         for records in replayed.records():

@@ -26,6 +26,7 @@ from tests.core.given import (
     plain,
     record_of,
     rollout,
+    side,
     session,
     system,
 )
@@ -275,3 +276,12 @@ def test_messages_without_their_texts_give_the_same_receipts() -> None:
     data = one(given.take(sent(checked(boundary_id, 3, ("Never push.",)))), PinsChecked)
     assert (data.pins_kept, data.pins_lost) == (3, 1)
     assert "Never" not in data.lost_pins[0]
+
+
+def test_r11_a_summarys_call_that_reports_no_cache_writes_gives_none() -> None:
+    given = Given()
+    answer = assistant("c", inside={"usage": {"input_tokens": 3}})
+    given.take(side(answer, "acompact-1", 186))
+    record = one(given.take(line(boundary({"trigger": "auto"}), 187)), CompactBoundary)
+    assert record.receipt == ReportedReceipt(summary_input_tokens=3)
+    assert record.summary_cache_creation_tokens is None
