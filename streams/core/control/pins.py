@@ -8,7 +8,7 @@ those whose comparison would take too long are unknown.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.engine.cutting import middle_cut
@@ -51,13 +51,32 @@ class AroundBoundary(NamedTuple):
     after: tuple[Message, ...]
 
 
+class SeenBefore:
+    """Which of the user's turns the model saw before a boundary."""
+
+    def __init__(self, around: AroundBoundary) -> None:
+        self._present = {plain(each.user_text) for each in around.before}
+        summaries = [each for each in around.before if each.compaction is not None]
+        self._summaries = seen_text(summaries, around.turns.values())
+
+    def has(self, turn: str) -> bool:
+        """Return whether a turn was there, or in what an earlier boundary left of it."""
+        if plain(turn) in self._present:
+            return True
+        return (self._summaries.overlap(turn) or 0) >= THRESHOLD
+
+
+def judged_turns(around: AroundBoundary) -> list[str]:
+    """Return the user's turns that are long enough to be judged, each once, in their order."""
+    by_text = {plain(turn): turn for turn in reversed(around.turns.values()) if can_be_judged(turn)}
+    return [by_text[text] for text in reversed(by_text)]
+
+
 def check_pins(around: AroundBoundary) -> PinsCheck:
     """Return which turns that the model saw before a boundary it sees after it."""
-    by_text = {plain(turn): turn for turn in reversed(around.turns.values()) if can_be_judged(turn)}
-    turns = [by_text[text] for text in reversed(by_text)]
-    after = _seen(around.after, turns)
-    present = {plain(each.user_text) for each in around.before}
-    summaries = _seen((each for each in around.before if each.compaction is not None), turns)
+    turns = judged_turns(around)
+    after = seen_text(around.after, turns)
+    before = SeenBefore(around)
     check: tuple[list[str], list[str], list[str], list[str]] = [], [], [], []
     kept, paraphrased, lost, unknown = check
     for turn in reversed(turns):  # the latest first: the work has a bound
@@ -67,43 +86,60 @@ def check_pins(around: AroundBoundary) -> PinsCheck:
         share = after.overlap(turn)
         if share is not None and share >= THRESHOLD:
             paraphrased.append(turn)
-        elif plain(turn) in present or (summaries.overlap(turn) or 0) >= THRESHOLD:
+        elif before.has(turn):
             (unknown if share is None else lost).append(turn)
     return PinsCheck(*(tuple(reversed(each)) for each in check))
 
 
 def around_boundary(history: History) -> AroundBoundary | None:
-    """Return the conversation before and after its latest compaction.
+    """Return the conversation before its latest compaction, and what the model sees now.
 
     None where there was none that is known with what was before it, or where what the model sees
     cannot be read: an encrypted summary.
     """
+    around: AroundBoundary | None = None
+    for _, around in _changes(history):  # noqa: B007 -- the last one
+        pass
+    if around is None or not around.before or any(map(is_unreadable, history.active)):
+        return None
+    return around._replace(after=tuple(history.active))
+
+
+def boundaries(history: History) -> Iterator[tuple[int, AroundBoundary]]:
+    """Yield each compaction with the place of its entry: the conversation before and after it."""
+    for place, around in _changes(history):
+        if around is not None:
+            yield place, around
+
+
+def _changes(history: History) -> Iterator[tuple[int, AroundBoundary | None]]:
+    """Yield each compaction of which is known what was before it, and None for each reset."""
     active: list[Message] = []
     turns: dict[str, str] = {}
-    around: AroundBoundary | None = None
     removal: AroundBoundary | None = None
-    """What was before the latest removal of turns: a runtime's summary may follow it."""
-    for entry in history.entries:
+    """What was before the latest removal of messages: a runtime's summary may follow it."""
+    for place, entry in enumerate(history.entries):
         if isinstance(entry, Message) and entry.compaction is None:
             active.append(entry)
+            if entry.role == "assistant":
+                removal = None
             continue
         former = AroundBoundary(turns | _turns(active), tuple(active), ())
         if isinstance(entry, Edit):
             active = entry.on(active)
         else:
             active = [*(each for each in active if each.role == "system"), entry]
-        if not _turns(former.before).keys() <= {each.id for each in active}:
-            removal = former
         known = {each.id for each in former.before}
+        if not known <= {each.id for each in active}:
+            removal = former
         markers = [each.id for each in active if each.compaction is not None]
         if not markers:
-            around, turns = None, {}  # a reset: there is nothing that would have to be kept
+            turns = {}  # a reset: there is nothing that would have to be kept
+            yield place, None
         elif not known.issuperset(markers):
             around, removal = removal or former, None
             turns = around.turns
-    if around is None or not around.before or any(map(_is_unreadable, history.active)):
-        return None
-    return around._replace(after=tuple(history.active))
+            yield place, around._replace(after=tuple(active))
 
 
 def message_of(
@@ -135,19 +171,34 @@ def _turns(messages: Iterable[Message]) -> dict[str, str]:
     return {each.id: each.user_text for each in messages if each.user_text}
 
 
-def _is_unreadable(message: Message) -> bool:
+def is_unreadable(message: Message) -> bool:
+    """Return whether a message has what an API compacted, encrypted."""
     return any(isinstance(block, Opaque) and "compaction" in block.kind for block in message.blocks)
 
 
-def _seen(messages: Iterable[Message], turns: Iterable[str]) -> SeenText:
-    texts: list[str] = []
-    results: list[str] = []
+def seen_text(messages: Iterable[Message], turns: Iterable[str]) -> SeenText:
+    """Return what the model reads in messages; see `SeenText`."""
+    own, quoted = texts_of(messages)
+    return SeenText([text for _, text in own], [text for _, text in quoted], turns)
+
+
+class MessageText(NamedTuple):
+    """A text of a message."""
+
+    message_id: str
+    text: str
+
+
+def texts_of(messages: Iterable[Message]) -> tuple[list[MessageText], list[MessageText]]:
+    """Return the texts of messages, and apart those that tools returned."""
+    own: list[MessageText] = []
+    quoted: list[MessageText] = []
     for message in messages:
         for block in message.blocks:
             if isinstance(block, ContextCompaction):
-                texts.append(block.summary)
+                own.append(MessageText(message.id, block.summary))
             elif isinstance(block, Text):
-                texts.append(block.text)
+                own.append(MessageText(message.id, block.text))
             elif isinstance(block, ToolResult):
-                results.append(block.text)
-    return SeenText(texts, results, turns)
+                quoted.append(MessageText(message.id, block.text))
+    return own, quoted

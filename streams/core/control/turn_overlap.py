@@ -10,13 +10,14 @@ The measure knows no meaning. It takes «the fix was pushed to main» for a para
 to main»; it misses synonyms, a translation, and a long turn that became one sentence.
 """
 
+import bisect
 import heapq
 import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 THRESHOLD: Final = 0.4
 """What says the same shares 0.44 and more, in ten languages, and free rewording from 0.33 on; what
@@ -69,6 +70,13 @@ def can_be_judged(text: str) -> bool:
     return sum(len(piece["word"] or (piece["unspaced"] or "") * 2) for piece in pieces) >= SHORTEST
 
 
+class Passage(NamedTuple):
+    """The passage that has most of a turn: its share of it, 0 to 1, and the place of its text."""
+
+    share: float
+    text: int
+
+
 class SeenText:
     """Texts that a model sees."""
 
@@ -82,8 +90,10 @@ class SeenText:
         own = list(texts)
         self._whole = "\n".join(map(plain, [*own, *quoted]))
         self._grams: list[str] = []
+        self._ends: list[int] = []
         for text in own:
             self._grams += [*_grams(text), *_BETWEEN_TEXTS]
+            self._ends.append(len(self._grams))
         self._places: dict[str, list[int]] = defaultdict(list)
         for place, gram in enumerate(self._grams):
             if gram:
@@ -99,7 +109,12 @@ class SeenText:
         return plain(turn) in self._whole
 
     def overlap(self, turn: str) -> float | None:
-        """Return the share of a turn, 0 to 1, that the passage has which has most of it.
+        """Return the share of a turn that the passage has which has most of it; see `passage`."""
+        passage = self.passage(turn)
+        return None if passage is None else passage.share
+
+    def passage(self, turn: str) -> Passage | None:
+        """Return the passage that has most of a turn.
 
         None where no passage was found to have enough of it, and most of its n-grams are too
         frequent for all passages to be compared, or the turns asked for before took all the work.
@@ -107,11 +122,11 @@ class SeenText:
         for most_hits in _MOST_HITS:
             if self._left <= 0:
                 return None
-            if (share := self._overlap(turn, most_hits)) is not None:
-                return share
+            if (passage := self._passage(turn, most_hits)) is not None:
+                return passage
         return None
 
-    def _overlap(self, turn: str, most_hits: int) -> float | None:
+    def _passage(self, turn: str, most_hits: int) -> Passage | None:
         grams = _grams(turn)[:_LONGEST_TURN]
         length = math.ceil(max(_PASSAGE * len(grams), _SHORTEST_PASSAGE))
         weights = {gram: self._weight(gram) for gram in grams if gram}
@@ -123,7 +138,7 @@ class SeenText:
             best[place // length] = max(weight, best.get(place // length, 0))
         whole = sum(weights.values()) or 1
         numbers = {gram: 1.0 for gram in weights if _is_number(gram)}
-        most = 0.0
+        most, most_at = 0.0, 0
         for part in heapq.nlargest(_MOST_PASSAGES, best, key=best.__getitem__):
             start = max(0, (part - 1) * length)
             around = enumerate(self._grams[start : (part + 2) * length], start)
@@ -132,9 +147,11 @@ class SeenText:
             present = dict(_passages(hits, numbers, length))
             for place, weight in _passages(hits, weights, length):
                 if weight > most and 2 * present[place] >= len(numbers):
-                    most = weight
+                    most, most_at = weight, place
         is_known = most >= THRESHOLD * whole or len(rare) == len(weights)
-        return most / whole if is_known or 2 * sum(rare.values()) >= whole else None
+        if not is_known and 2 * sum(rare.values()) < whole:
+            return None
+        return Passage(most / whole, bisect.bisect_right(self._ends, most_at))
 
     def _rare(self, weights: dict[str, float], most_hits: int) -> dict[str, float]:
         """Return the rarest of some n-grams, which have few enough places together."""
