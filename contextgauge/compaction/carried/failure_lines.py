@@ -6,9 +6,7 @@ from typing import Final
 _SEARCHED_CHARACTERS: Final = 4_000
 """Of a result's beginning and end: one of them has the reason of a failure."""
 
-_STATUS: Final = re.compile(
-    r"(?i)\bexit(?:ed)?[ _]?(?:with )?(?:code|status)[\"']?[ :=]{1,3}[1-9]"
-)
+_STATUS: Final = re.compile(r"(?i)\bexit(?:ed)?[ _]?(?:with )?(?:code|status)[\"']?[ :=]{1,3}[1-9]")
 _FAILURES: Final = (
     re.compile(r"(?m)^(?:[\w.]*(?:Error|Exception)|error(?:\[\w+\])?|fatal|panic|FAILED)[ :(]"),
     _STATUS,

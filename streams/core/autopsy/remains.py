@@ -25,9 +25,11 @@ the labels have 0.59 and more, of those that were left out at most 0.17."""
 _LINES: Final = 20
 """Of a failure: more are a trace."""
 
-_CLAUSE: Final = re.compile(r"(?<=[.!?;,:])\s+|[。、，；！？：،؛\n]+")
+_CLAUSE: Final = re.compile(
+    r"(?<=[.!?;,:])\s+|[\u3001\u3002\uff0c\uff1b\uff01\uff1f\uff1a\u060c\u061b\n]+"
+)
 _NAME: Final = re.compile(r"\b(?=[\w.]*(?:[a-z][A-Z]|_|[A-Za-z]\d))[A-Za-z_][\w.]{3,}\w", re.ASCII)
-"""A name by its shape, as of a function or an error: inner capitals, `_`, or digits after letters."""
+"""A name by its shape, as of a function or an error: inner capitals, `_`, digits after letters."""
 
 _BRACES: Final = re.compile(r"([^\s{}]{0,200})\{([^{}\s]{1,200},[^{}\s]{1,200})\}([^\s{},]{0,100})")
 _GOES_ON: Final = re.compile(r"[0-9A-Za-z_/-]|\.\w")

@@ -52,7 +52,12 @@ def _judged(case: dict[str, Any], message: dict[str, Any], findings: Any) -> Ite
             if each.item.kind in kinds and each.item.text.split("\n")[0] in text
         ]
         yield Labelled(
-            case["name"], case["set"], kinds[0], text, label, verdicts[0] if len(verdicts) == 1 else None
+            case["name"],
+            case["set"],
+            kinds[0],
+            text,
+            label,
+            verdicts[0] if len(verdicts) == 1 else None,
         )
 
 
@@ -71,10 +76,16 @@ def _claude_code(case: dict[str, Any]) -> list[Line]:
 
     def put(role: str, content: Json, **more: Json) -> None:
         number = len(lines)
-        lines.append({
-            "type": role, "uuid": f"l{number}", "sessionId": case["name"],
-            "cwd": case["folder"], "message": {"role": role, "content": content}, **more,
-        })
+        lines.append(
+            {
+                "type": role,
+                "uuid": f"l{number}",
+                "sessionId": case["name"],
+                "cwd": case["folder"],
+                "message": {"role": role, "content": content},
+                **more,
+            }
+        )
 
     for number, message in enumerate(case["before"]):
         if "user" in message:
@@ -83,36 +94,83 @@ def _claude_code(case: dict[str, Any]) -> list[Line]:
             put("assistant", [{"type": "text", "text": message["agent"]}])
         else:
             name, arguments = message["call"]
-            put("assistant", [{"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}])
-            result: dict[str, Json] = {"type": "tool_result", "tool_use_id": f"t{number}", "content": message["result"]}
+            put(
+                "assistant",
+                [{"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}],
+            )
+            result: dict[str, Json] = {
+                "type": "tool_result",
+                "tool_use_id": f"t{number}",
+                "content": message["result"],
+            }
             if message.get("is_error"):
                 result["is_error"] = True
             put("user", [result])
     metadata: dict[str, Json] = {"trigger": "auto", "preTokens": 150_000}
     if kept := case.get("preserved"):
         metadata["preservedSegment"] = {
-            "headUuid": lines[-kept]["uuid"], "anchorUuid": "summary", "tailUuid": lines[-1]["uuid"],
+            "headUuid": lines[-kept]["uuid"],
+            "anchorUuid": "summary",
+            "tailUuid": lines[-1]["uuid"],
         }
-    lines.append({"type": "system", "subtype": "compact_boundary", "uuid": "boundary", "sessionId": case["name"], "compactMetadata": metadata})
+    lines.append(
+        {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "uuid": "boundary",
+            "sessionId": case["name"],
+            "compactMetadata": metadata,
+        }
+    )
     put("user", case["after"], isCompactSummary=True)
     return lines
 
 
 def _codex(case: dict[str, Any]) -> list[Line]:
-    lines: list[Line] = [{"type": "session_meta", "payload": {"id": case["name"], "cwd": case["folder"]}}]
+    lines: list[Line] = [
+        {"type": "session_meta", "payload": {"id": case["name"], "cwd": case["folder"]}}
+    ]
 
     def put(**payload: Json) -> None:
-        lines.append({"type": "response_item", "timestamp": f"2026-01-01T00:00:{len(lines):02}Z", "payload": payload})
+        lines.append(
+            {
+                "type": "response_item",
+                "timestamp": f"2026-01-01T00:00:{len(lines):02}Z",
+                "payload": payload,
+            }
+        )
 
     for number, message in enumerate(case["before"]):
         if "user" in message:
-            put(type="message", role="user", content=[{"type": "input_text", "text": message["user"]}])
+            put(
+                type="message",
+                role="user",
+                content=[{"type": "input_text", "text": message["user"]}],
+            )
         elif "agent" in message:
-            put(type="message", role="assistant", content=[{"type": "output_text", "text": message["agent"]}])
+            put(
+                type="message",
+                role="assistant",
+                content=[{"type": "output_text", "text": message["agent"]}],
+            )
         else:
             name, arguments = message["call"]
-            put(type="function_call", name=name, arguments=dumps(arguments).decode(), call_id=f"t{number}")
+            put(
+                type="function_call",
+                name=name,
+                arguments=dumps(arguments).decode(),
+                call_id=f"t{number}",
+            )
             put(type="function_call_output", call_id=f"t{number}", output=message["result"])
-    summary: Json = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": case["after"]}]}
-    lines.append({"type": "compacted", "payload": {"message": case["after"], "replacement_history": [summary]}})
+    summary: Json = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": case["after"]}],
+    }
+    lines.append(
+        {
+            "type": "compacted",
+            "payload": {"message": case["after"], "replacement_history": [summary]},
+        }
+    )
     return lines
