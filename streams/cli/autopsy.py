@@ -134,7 +134,8 @@ def _all(sessions: Sequence[_Autopsied]) -> tuple[list[Finding], Consequences]:
 def _document(sessions: Sequence[_Autopsied]) -> Json:
     findings, followed = _all(sessions)
     counts: dict[str, Json] = {
-        kind: dict[str, Json](verdicts) for kind, verdicts in totals(findings).items()
+        kind: {str(each): number for each, number in verdicts.items()}
+        for kind, verdicts in totals(findings).items()
     }
     compared: dict[str, Json] = {
         name: _comparison(each) for name, each in followed._asdict().items()
