@@ -106,9 +106,12 @@ def around_boundary(history: History) -> AroundBoundary | None:
 
 
 def boundaries(history: History) -> Iterator[tuple[int, AroundBoundary]]:
-    """Yield each compaction with the place of its entry: the conversation before and after it."""
+    """Yield each compaction with the place of its entry: the conversation before and after it.
+
+    One of which nothing is known that was before it is left out.
+    """
     for place, around in _changes(history):
-        if around is not None:
+        if around is not None and around.before:
             yield place, around
 
 

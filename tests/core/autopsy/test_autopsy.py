@@ -144,3 +144,36 @@ def test_a_failure_is_known_by_what_it_says_and_not_by_its_status() -> None:
         "PRESERVED"
     )
     assert verdict("exit code 1", "exit code 1") == "unknown", "too short to be judged"
+
+
+def test_what_an_earlier_boundary_lost_is_not_lost_again() -> None:
+    again = boundary() | {"uuid": "b2"}
+    result = autopsy_of(
+        said("user", PUSH, uuid="u1"),
+        boundary(),
+        summarised("Orders."),
+        said("user", FIX, uuid="u2"),
+        said("assistant", "Ok.", uuid="a2"),
+        again,
+        summarised("Nothing.") | {"uuid": "s2"},
+    )
+    items = [[each.item.text for each in boundary.findings] for boundary in result.boundaries]
+    assert items == [[PUSH], [FIX]], "and a reply too short to be judged is none"
+
+
+def test_results_that_are_gone_stood_before_though_all_turns_stayed() -> None:
+    segment: Json = {"head_uuid": "u1", "anchor_uuid": "s", "tail_uuid": "u1"}
+    result = autopsy_of(
+        said("user", FIX, uuid="u1"),
+        called("1", "Read", file_path="/w/orders.py"),
+        answered("1", "x"),
+        boundary(preserved_segment=segment),
+        summarised("Nothing yet."),
+    )
+    verdicts = {text: (verdict, ids) for text, (_, verdict, ids) in found(result).items()}
+    assert verdicts == {FIX: ("PRESERVED", ("u1",)), "/w/orders.py": ("LOST", ())}
+
+
+def test_a_summary_without_what_was_before_it_is_only_counted() -> None:
+    result = autopsy_of(boundary(), summarised("Orders."), said("user", FIX, uuid="u1"))
+    assert (result.boundaries, result.unseen) == ((), 1)

@@ -82,7 +82,10 @@ def test_a_call_that_fails_again() -> None:
     session.call("Bash", "error: no such target", command="make")
     session.compact()
     session.call("Bash", "error: no such target", command="make")
-    assert session.followed().failing_calls_repeated == Comparison(Share(1, 1), Share(1, 1))
+    followed = session.followed()
+    assert followed.failing_calls_repeated == Comparison(Share(1, 1), Share(1, 1))
+    twice = followed.plus(followed).failing_calls_repeated
+    assert twice == Comparison(Share(2, 2), Share(2, 2)), "of two sessions"
 
 
 def test_a_turn_that_is_said_again() -> None:
