@@ -41,7 +41,7 @@ _KINDS: Final = {
 _CONSEQUENCES: Final = {
     "files_read_again": "files read that were known before",
     "failing_calls_repeated": "failures of calls that failed before",
-    "turns_restated": "turns that the user said before",
+    "turns_restated": "turns that repeat an earlier one",
 }
 _COLOURS: Final = {"LOST": "red", "DEGRADED": "yellow", "PRESERVED": "green", "unknown": "dim"}
 

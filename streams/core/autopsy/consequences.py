@@ -1,8 +1,8 @@
 """What followed boundaries, compared with what the same sessions did without one.
 
 Of each file that is read within 24 calls after a point, whether it was read or changed before it;
-of each call that fails there, whether the same call failed before; of each turn, whether the user
-said it before. An agent reads files again and repeats what fails anyway, so each boundary has two
+of each call that fails there, whether the same call failed before; of each turn, whether it repeats
+an earlier one. An agent reads files again and repeats what fails anyway, so each boundary has two
 control points in its session: as many calls before it, and as many after those that follow it, both
 without another boundary near.
 """
@@ -23,7 +23,7 @@ CALLS: Final = 24
 
 
 class Consequences(NamedTuple):
-    """What was done again: files read, failing calls repeated, and turns said."""
+    """What was done again: files read, failing calls repeated, and turns repeated."""
 
     files_read_again: Comparison = Comparison()
     failing_calls_repeated: Comparison = Comparison()

@@ -1,7 +1,7 @@
 """What stood before a boundary: turns, replies, files and failures, by order and structure alone.
 
-Turns are the rule guard's (`pins.py`), failures those of the digest, and files those of the ledger.
-A decision is the reply that ends the agent's work on a turn: what it writes before further calls is
+Turns are the rule guard's (`streams/core/control/pins.py`), failures those of the digest, and files
+those of the ledger. A decision is the reply that ends the agent's work on a turn: what it writes before further calls is
 a step. The latest turn is the open request.
 """
 
@@ -45,7 +45,7 @@ def decisions(messages: Sequence[Message]) -> Iterator[Item]:
 
 
 def errors(messages: Sequence[Message]) -> Iterator[Item]:
-    """Yield what failures say, each once: where it was said last.
+    """Yield what failures say, each once: the last time.
 
     Of one that only says with which status it ended, what was printed before it.
     """

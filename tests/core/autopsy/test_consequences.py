@@ -88,7 +88,7 @@ def test_a_call_that_fails_again() -> None:
     assert twice == Comparison(Share(2, 2), Share(2, 2)), "of two sessions"
 
 
-def test_a_turn_that_is_said_again() -> None:
+def test_a_turn_that_repeats_an_earlier_one() -> None:
     session = _Session()
     session.turn("Never push to the main branch.")
     session.read("a.py")
