@@ -1,8 +1,8 @@
 """What stood before a boundary: turns, replies, files and failures, by order and structure alone.
 
 Turns are the rule guard's (`streams/core/control/pins.py`), failures those of the digest, and files
-those of the ledger. A decision is the reply that ends the agent's work on a turn: what it writes before further calls is
-a step. The latest turn is the open request.
+those of the ledger. A decision is the reply that ends the agent's work on a turn: what it writes
+before further calls is a step. The latest turn is the open request.
 """
 
 from collections.abc import Iterator, Sequence

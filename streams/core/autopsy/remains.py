@@ -1,7 +1,8 @@
 """How much of an item stands in what the model sees after a boundary.
 
 Words are compared as the rule guard compares turns (`streams/core/control/turn_overlap.py`): whole,
-and clause by clause for what is missing. Of a file the path counts, from the working folder or from the root.
+and clause by clause for what is missing. Of a file the path counts, from the working folder or from
+the root.
 """
 
 import re
