@@ -26,8 +26,8 @@ from tests.core.given import (
     plain,
     record_of,
     rollout,
-    side,
     session,
+    side,
     system,
 )
 
