@@ -12,6 +12,7 @@ from typing import Final
 from contextgauge.normalise import session_facts
 from contextgauge.normalise.adapter import LineType
 from contextgauge.normalise.claude_code.messages import COUNTED_LINE
+from contextgauge.normalise.content_signals import ContentFact
 from contextgauge.normalise.fields import (
     MAX_LONG_NAME,
     MAX_NAME,
@@ -29,7 +30,6 @@ from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
     CompactionStatus,
-    ContentFact,
     InputMessage,
     Normal,
     Response,

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from contextgauge import json_codec
 from contextgauge.normalise import normalise, normalise_usual
+from contextgauge.normalise.content_signals import ContentFact
 from contextgauge.normalise.signals import (
     Body,
     Boundary,
-    ContentFact,
     InputMessage,
     MicroCompaction,
     Normal,
