@@ -176,7 +176,7 @@ ANSWER = f"{INGEST} components schemas TakenAnswer"
         (_shrink_number_in_a_union, f"{SERVE}: GET {SESSIONS}: min_percent: has another max"),
         (_tell_apart_by_another, f"{SERVE}: GET {CHAT}: 200[]: is not distinguished by type"),
         (_rename_form, f"{SERVE}: GET {CHAT}: 200[]: context_warning does not name"),
-        (_drop_form, "record.v1.json: session_info.v1.json is not among its forms"),
+        (_drop_form, "record.v1.json: user_turn.v1.json is not among its forms"),
         (
             _set(f"{DATA} response_id", anyOf=[{"type": "string", "maxLength": 5}]),
             f"{READING}.data.response_id: may not be null",
