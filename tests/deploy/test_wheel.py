@@ -315,7 +315,8 @@ def without_services(here: Installation) -> None:
         path for path in (here.folder / "projects").rglob("*.jsonl") if "agent-" not in path.name
     )
     here.run("export", "projects", "--to", "tables")
-    assert here.run("query", "sessions", "tables") == here.run("query", "sessions", "projects")
+    question = "FROM sessions ORDER BY session_id"
+    assert here.run("query", question, "tables") == here.run("query", question, "projects")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
