@@ -28,7 +28,7 @@ from streams import codec
 from streams.cli.asked import opened
 from streams.cli.inputs import sources_of
 from streams.cli.report.answers import Answers
-from streams.cli.report.page import Origin, page
+from streams.cli.report.page import ReportOrigin, page
 from streams.cli.share.share_page import share_page
 from streams.cli.share.shared import shared
 from streams.cli.simulate import ending_now
@@ -137,7 +137,7 @@ def _files(folder: Path) -> dict[str, Path]:
     sessions = simulate(ending_now(HISTORY, HISTORY_MESSAGES, sample=False), HISTORY_MESSAGES)
     write_folder(folder / "projects", ((each.file, each.value) for each in sessions))
     with opened([str(folder / "projects")]) as asked:
-        report = page(Answers(asked.engine), Origin("projects", SystemClock().now_ms()))
+        report = page(Answers(asked.engine), ReportOrigin("projects", SystemClock().now_ms()))
     records: dict[str, list[Record]] = {}
     for block in Replay(sources_of([str(folder / "projects")])).records():
         for record in block:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streams.edge.tables.folder import ArrowFolder
 
 
-class Asked(NamedTuple):
+class OpenedTables(NamedTuple):
     """SQL over something. `is_whole`: all of it could be read; `name` is for titles."""
 
     engine: "SqlEngine"
@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 @contextmanager
-def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
+def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTables]:
     """Open an export, transcripts, those of this machine (no paths), or `topic`: Kafka's records.
 
     Raises ConfigError where there is nothing to ask, or both paths and the topic are named.
@@ -49,7 +49,7 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
         if known is not None and len(paths) > 1:
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
-            yield Asked(SqlEngine(folder, known.format, price_of), is_whole=True, name=path)
+            yield OpenedTables(SqlEngine(folder, known.format, price_of), is_whole=True, name=path)
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
@@ -60,7 +60,7 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[Asked]:
             is_whole = True
         else:
             name, is_whole = _read(paths, folder)
-        yield Asked(SqlEngine(folder, "parquet", price_of), is_whole, name)
+        yield OpenedTables(SqlEngine(folder, "parquet", price_of), is_whole, name)
 
 
 def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:

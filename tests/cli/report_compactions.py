@@ -12,9 +12,9 @@ from contextgauge.records import (
     SessionInfo,
 )
 from tests.cli.report_facts import (
-    Compacted,
-    Facts,
+    RecordFacts,
     Row,
+    WholeCompaction,
     average,
     cached,
     day_of,
@@ -27,18 +27,20 @@ from tests.cli.report_facts import (
 )
 
 
-class CompactionAnswers(Facts):
+class CompactionAnswers(RecordFacts):
     """Answers about compactions."""
 
-    def grouped(self, key: Callable[[Compacted], Any]) -> list[tuple[Any, list[Compacted]]]:
-        groups: dict[Any, list[Compacted]] = defaultdict(list)
+    def grouped(
+        self, key: Callable[[WholeCompaction], Any]
+    ) -> list[tuple[Any, list[WholeCompaction]]]:
+        groups: dict[Any, list[WholeCompaction]] = defaultdict(list)
         for each in self.compactions:
             groups[key(each)].append(each)
         return list(groups.items())
 
     def by_trigger(
         self,
-        values: Callable[[Compacted], float | None],
+        values: Callable[[WholeCompaction], float | None],
         names: Sequence[str],
         ends: Sequence[float],
     ) -> list[Row]:

@@ -11,7 +11,7 @@ from streams.cli.pages.values import day
 from tests.cli.report_costs import by_day, by_model, calls_of, profits
 from tests.cli.report_facts import (
     MINUTE_MS,
-    Facts,
+    RecordFacts,
     Row,
     average,
     day_of,
@@ -22,7 +22,7 @@ from tests.cli.report_facts import (
 )
 
 
-class ContextAnswers(Facts):
+class ContextAnswers(RecordFacts):
     """Answers about contexts and money."""
 
     def cost_by_day(self) -> list[Row]:

@@ -22,7 +22,7 @@ Row = tuple[Any, ...]
 MINUTE_MS = 60_000
 
 
-class Compacted(NamedTuple):
+class WholeCompaction(NamedTuple):
     """A boundary with what other records add to it."""
 
     record: Record
@@ -115,7 +115,7 @@ def groups(values: Iterable[Any], key: Callable[[Any], Any]) -> list[tuple[Any, 
     return [(name, list(group)) for name, group in groupby(ordered, key=key)]
 
 
-class Facts:
+class RecordFacts:
     """Records, with what several answers need of them."""
 
     def __init__(self, records: Sequence[Record]) -> None:
@@ -132,14 +132,14 @@ class Facts:
             for each in records
             if isinstance(each.data, CompactionTiming)
         }
-        self.compactions: list[Compacted] = []
+        self.compactions: list[WholeCompaction] = []
         for record in self.own:
             data = record.data
             if isinstance(data, CompactBoundary):
                 timing = timings.get(record.id)
                 late = data.duration_ms is None and timing is not None
                 self.compactions.append(
-                    Compacted(
+                    WholeCompaction(
                         record,
                         data,
                         starts.get(data.attempt_id or ""),

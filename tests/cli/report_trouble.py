@@ -9,7 +9,7 @@ from contextgauge.records import (
 )
 from tests.cli.report_facts import (
     MINUTE_MS,
-    Facts,
+    RecordFacts,
     Row,
     groups,
     in_bins,
@@ -19,7 +19,7 @@ from tests.cli.report_facts import (
 )
 
 
-class TroubleAnswers(Facts):
+class TroubleAnswers(RecordFacts):
     """Answers about what went wrong."""
 
     def attempts_by_outcome(self) -> list[Row]:

@@ -5,8 +5,8 @@ from tests.cli.report_contexts import ContextAnswers
 from tests.cli.report_facts import Row
 from tests.cli.report_trouble import TroubleAnswers
 
-__all__ = ["Expected", "Row"]
+__all__ = ["ExpectedAnswers", "Row"]
 
 
-class Expected(CompactionAnswers, ContextAnswers, TroubleAnswers):
+class ExpectedAnswers(CompactionAnswers, ContextAnswers, TroubleAnswers):
     """The answers for records: a method for each question."""

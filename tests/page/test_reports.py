@@ -10,7 +10,7 @@ from contextgauge.records import Record
 from streams.cli.asked import opened
 from streams.cli.inputs import sources_of
 from streams.cli.report.answers import Answers
-from streams.cli.report.page import Origin, page
+from streams.cli.report.page import ReportOrigin, page
 from streams.cli.share.share_page import share_page
 from streams.cli.share.shared import shared
 from streams.cli.transcripts import Replay
@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ((each.file, each.value) for each in sample_sessions(SimulationOptions())),
     )
     with opened([str(folder / "projects")]) as asked:
-        report = page(Answers(asked.engine), Origin("sample", 0))
+        report = page(Answers(asked.engine), ReportOrigin("sample", 0))
     replayed = Replay(sources_of([str(folder / "projects")]), processes=1)
     sessions: dict[str, list[Record]] = {}
     for record in _flat(replayed.records()):

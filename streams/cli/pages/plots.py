@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from streams.cli.pages.markup import Html, tag
-from streams.cli.pages.values import Unit, shown
+from streams.cli.pages.values import Unit, shown, tick
 
 _INTERVALS: Final = 4
 """Lines across a plot, at most: more are no help to read a value."""
@@ -118,7 +118,7 @@ def axis(most: float, unit: Unit) -> tuple[float, list[Html]]:
         marks.append(
             tag(
                 "text",
-                shown(number * step, unit) if number else "0",
+                tick(number * step, unit),
                 x=-8,
                 y=y,
                 dy=4,

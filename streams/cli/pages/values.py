@@ -41,6 +41,13 @@ def number(value: float | Decimal, unit: Unit) -> str:
     return f"{text}%" if unit is Unit.PERCENT else text
 
 
+def tick(value: float, unit: Unit) -> str:
+    """Return a value at an axis, which is round."""
+    if not value:
+        return "0"
+    return f"${value:,g}" if unit is Unit.MONEY else number(value, unit)
+
+
 def shown(value: object, unit: Unit = Unit.NUMBER) -> str:
     """Return any value of an answer."""
     if value is None:

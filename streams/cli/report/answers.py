@@ -13,7 +13,7 @@ MOST_ROWS: Final = 1_000
 """Of an answer: years of days. Of a list of sessions, which may have any number, its beginning."""
 
 
-class Answer(NamedTuple):
+class FigureAnswer(NamedTuple):
     """The rows of a question, by column; `rows_left_out` were too many to be read."""
 
     question: "Question"
@@ -34,9 +34,9 @@ class Answers:
 
     def __init__(self, engine: "SqlEngine") -> None:
         self._engine = engine
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, FigureAnswer] = {}
 
-    def of(self, name: str) -> Answer:
+    def of(self, name: str) -> FigureAnswer:
         """Return the answer to a named question."""
         from streams.edge.tables.questions import question  # noqa: PLC0415 -- with the extra
 
@@ -49,7 +49,7 @@ class Answers:
                 read = part[: MOST_ROWS - len(rows)]
                 rows += [dict(zip(answer.columns, row, strict=True)) for row in read]
                 left_out += len(part) - len(read)
-            self._answers[name] = Answer(named, answer.columns, rows, left_out)
+            self._answers[name] = FigureAnswer(named, answer.columns, rows, left_out)
         return self._answers[name]
 
     def stands_on(self, basis: Basis) -> Stands:

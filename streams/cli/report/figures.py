@@ -55,7 +55,7 @@ class Figure(NamedTuple):
     none: str = ""
 
 
-class Section(NamedTuple):
+class ReportSection(NamedTuple):
     """Figures on one subject."""
 
     title: str
@@ -75,13 +75,15 @@ class Key(NamedTuple):
     unit: Unit = Unit.NUMBER
 
 
-def _read() -> tuple[tuple[Key, ...], tuple[Section, ...]]:
+def _read() -> tuple[tuple[Key, ...], tuple[ReportSection, ...]]:
     """Return the key figures and the sections. What is wrong in the file raises at import."""
     table = tomllib.loads((files(__package__) / "figures.toml").read_text("utf-8"))
     bases = {name: Basis(**row) for name, row in table["bases"].items()}
     keys = tuple(Key(**row | {"unit": Unit(row.get("unit", ""))}) for row in table["keys"])
     sections = tuple(
-        Section(row["title"], row["about"], tuple(_figure(each, bases) for each in row["figures"]))
+        ReportSection(
+            row["title"], row["about"], tuple(_figure(each, bases) for each in row["figures"])
+        )
         for row in table["sections"]
     )
     return keys, sections

@@ -11,8 +11,8 @@ from streams.cli.pages.document import BRAND, document
 from streams.cli.pages.markup import Html, joined, tag
 from streams.cli.pages.plots import Series, bars, line, meter
 from streams.cli.pages.values import Unit, heading, shown, unit_of
-from streams.cli.report.answers import Answer, Answers, Stands
-from streams.cli.report.figures import KEYS, SECTIONS, Figure, Key, Section
+from streams.cli.report.answers import Answers, FigureAnswer, Stands
+from streams.cli.report.figures import KEYS, SECTIONS, Figure, Key, ReportSection
 from streams.cli.screen.figures import GUESS
 
 _SHOWN_ROWS: Final = 8
@@ -35,7 +35,7 @@ _STATISTICS: Final = ("average", "median", "least", "most")
 """Columns without a unit in their name: they have the plot's."""
 
 
-class Origin(NamedTuple):
+class ReportOrigin(NamedTuple):
     """What a report is of, and when it was made."""
 
     source: str
@@ -43,7 +43,7 @@ class Origin(NamedTuple):
     """Unix time."""
 
 
-def page(answers: Answers, origin: Origin) -> bytes:
+def page(answers: Answers, origin: ReportOrigin) -> bytes:
     """Return the report of an export or of transcripts as one file."""
     (totals,) = answers.of("totals").rows
     made = datetime.fromtimestamp(origin.made_ms / 1_000, UTC)
@@ -98,7 +98,7 @@ def _key(key: Key, answers: Answers) -> Html:
     return tag("li", tag("a", *inner, href=f"#{key.figure}"), data_key=key.column)
 
 
-def _section(section: Section, answers: Answers) -> Html:
+def _section(section: ReportSection, answers: Answers) -> Html:
     return tag(
         "section",
         tag("h2", section.title, id=_anchor(section.title)),
@@ -141,7 +141,7 @@ def _basis(figure: Figure, stands: Stands) -> str:
     return words if stands.rows == stands.of else f"{words}, of {stands.of:,}"
 
 
-def _drawn(figure: Figure, answer: Answer) -> Html:
+def _drawn(figure: Figure, answer: FigureAnswer) -> Html:
     plot = figure.plot
     if plot.kind == "table":
         return _table(figure, answer, plot.columns or answer.columns)
@@ -192,7 +192,7 @@ def _colour(number: int, name: str) -> str:
     return _NAMED_COLOURS.get(name, _COLOURS[number % len(_COLOURS)])
 
 
-def _table(figure: Figure, answer: Answer, columns: Sequence[str]) -> Html:
+def _table(figure: Figure, answer: FigureAnswer, columns: Sequence[str]) -> Html:
     """Return a table's first rows. The first value of `rows` has a bar."""
     plot = figure.plot
     drawn = plot.values[0] if plot.kind == "rows" else None
@@ -215,7 +215,7 @@ def _table(figure: Figure, answer: Answer, columns: Sequence[str]) -> Html:
     )
 
 
-def _all_figures(figure: Figure, answer: Answer) -> Html:
+def _all_figures(figure: Figure, answer: FigureAnswer) -> Html:
     rows = [
         tag("tr", [_cell(figure, answer, row, column, exact=True) for column in answer.columns])
         for row in answer.rows
@@ -235,17 +235,17 @@ def _all_figures(figure: Figure, answer: Answer) -> Html:
     )
 
 
-def _query(answer: Answer) -> Html:
+def _query(answer: FigureAnswer) -> Html:
     command = tag("p", tag("code", f"contextgauge query {answer.question.name}"), class_="small")
     sql = tag("pre", tag("code", answer.question.sql), tabindex=0)
     return tag("details", tag("summary", "Query"), command, sql, class_="query")
 
 
-def _head(column: str, answer: Answer) -> Html:
+def _head(column: str, answer: FigureAnswer) -> Html:
     return tag("th", heading(column), scope="col", class_=_side(column, answer))
 
 
-def _side(column: str, answer: Answer) -> str:
+def _side(column: str, answer: FigureAnswer) -> str:
     return "number" if any(_is_number(row[column]) for row in answer.rows) else ""
 
 
@@ -257,7 +257,9 @@ def _float(value: float | Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _cell(figure: Figure, answer: Answer, row: dict[str, Any], column: str, *, exact: bool) -> Html:
+def _cell(
+    figure: Figure, answer: FigureAnswer, row: dict[str, Any], column: str, *, exact: bool
+) -> Html:
     value = row[column]
     if column == figure.doubt:
         return Html("")

@@ -11,7 +11,7 @@ from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.pages.document import write_whole
 from streams.cli.report.answers import Answers
-from streams.cli.report.page import Origin, page
+from streams.cli.report.page import ReportOrigin, page
 from streams.cli.screen.figures import size
 from streams.cli.screen.output import say
 
@@ -42,7 +42,7 @@ def report(
     file needs no network and has no text of conversations. Times are UTC.
     """
     with needs("report", "analysis", ANALYSIS), opened(paths or (), topic=topic) as asked:
-        content = page(Answers(asked.engine), Origin(asked.name, SystemClock().now_ms()))
+        content = page(Answers(asked.engine), ReportOrigin(asked.name, SystemClock().now_ms()))
         write_whole(target, content)
     say(f"wrote {target} ({size(len(content))})")
     if not asked.is_whole:

@@ -69,7 +69,7 @@ def share(
         say(f"  {name}: {value}")
     if not yes:
         if not sys.stdin.isatty():
-            raise ConfigError("nobody can be asked here: add --yes to write it")
+            raise ConfigError("no one can be asked here: add --yes to write it")
         if not typer.confirm(f"Write {target} ({size(len(content))})?", err=True):
             raise typer.Exit(1)
     write_whole(target, content)

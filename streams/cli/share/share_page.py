@@ -11,7 +11,7 @@ from streams.cli.pages.markup import Html, joined, tag
 from streams.cli.pages.plots import axis, plot, stretched
 from streams.cli.pages.values import Unit, shown
 from streams.cli.screen.figures import GUESS, count, duration, percent, thousands
-from streams.cli.share.shared import Event, SharedSession, Step, as_json
+from streams.cli.share.shared import Event, SharedSession, SharedStep, as_json
 
 _MARKS: Final = {"warning": "dot warned", "failed": "dot bad", "exhausted": "dot bad"}
 """What is a point on the line; compactions, resets and edits are lines across."""
@@ -65,7 +65,7 @@ def share_page(session: SharedSession) -> bytes:
     )
 
 
-def _player(steps: Sequence[Step]) -> Html:
+def _player(steps: Sequence[SharedStep]) -> Html:
     button = tag("button", "Play", type="button", id="play")
     slider = tag(
         "input",
@@ -96,7 +96,7 @@ def _player(steps: Sequence[Step]) -> Html:
     )
 
 
-def _chart(steps: Sequence[Step]) -> Html:
+def _chart(steps: Sequence[SharedStep]) -> Html:
     top, lines = axis(max(max(each.used, each.window or 0) for each in steps), Unit.TOKENS)
     width = 100 / max(len(steps) - 1, 1)
     at = [(number * width, 100 - 100 * each.used / top) for number, each in enumerate(steps)]
@@ -133,7 +133,7 @@ def _chart(steps: Sequence[Step]) -> Html:
     return plot("Used tokens after each response, with the window and compactions", *lines, *marks)
 
 
-def _windows(steps: Sequence[Step], width: float, top: float) -> list[str]:
+def _windows(steps: Sequence[SharedStep], width: float, top: float) -> list[str]:
     """Return the window's line, in as many stretches as it is known and the same."""
     stretches: list[tuple[int, int, int]] = []
     for number, step in enumerate(steps):
@@ -156,7 +156,7 @@ def _texts(*, has_text: bool) -> Html:
     return tag("section", tag("h2", "Texts"), tag("ol", id="texts"), class_="card")
 
 
-def _events(steps: Sequence[Step]) -> Html:
+def _events(steps: Sequence[SharedStep]) -> Html:
     rows = [
         tag(
             "li",

@@ -25,13 +25,13 @@ from schemas.records import (
 )
 
 MOST_STEPS: Final = 4_000
-"""More points than a screen has pixels tell nobody more; those next to an event always stay."""
+"""More points than a screen has pixels tell no more; those next to an event always stay."""
 
 OTHER_MODEL: Final = "another model"
 
 
 @dataclass(slots=True)
-class Step:
+class SharedStep:
     """A response: its size, window and percentage, and the time since the first record."""
 
     used: int
@@ -64,7 +64,7 @@ class SharedSession:
     """The main conversation of a session, step by step."""
 
     models: list[str]
-    steps: list[Step]
+    steps: list[SharedStep]
     response_ids: list[str | None]
     """Of each step; they do not leave."""
     subagents: int
@@ -74,13 +74,13 @@ class SharedSession:
         """Return the events of some kinds."""
         return [event for step in self.steps for event in step.events if event.kind in kinds]
 
-    def drawn(self) -> list[Step]:
+    def drawn(self) -> list[SharedStep]:
         """Return the steps, or as many as are drawn: the first, the last, and those at events."""
         each = len(self.steps) // MOST_STEPS + 1
         near = {
             at + side for at, step in enumerate(self.steps) if step.events for side in (-1, 0, 1)
         }
-        drawn: list[Step] = []
+        drawn: list[SharedStep] = []
         texts: list[dict[str, str]] = []
         for at, step in enumerate(self.steps):
             texts += step.texts
@@ -90,7 +90,7 @@ class SharedSession:
         return drawn
 
 
-def as_json(steps: Iterable[Step]) -> list[dict[str, Any]]:
+def as_json(steps: Iterable[SharedStep]) -> list[dict[str, Any]]:
     """Return steps as JSON has them, without what is null."""
     return [_without_null(asdict(step)) for step in steps]
 
@@ -107,7 +107,7 @@ def _without_null(value: Any) -> Any:  # noqa: ANN401 -- any JSON
 
 def shared(records: Iterable[Record]) -> SharedSession:
     """Return what is shared of a session's records, in their order."""
-    steps: list[Step] = []
+    steps: list[SharedStep] = []
     response_ids: list[str | None] = []
     models: dict[str, None] = {}
     subagents: set[str] = set()
@@ -130,7 +130,7 @@ def shared(records: Iterable[Record]) -> SharedSession:
             models[_model(data.model)] = None
             response_ids.append(data.response_id)
             steps.append(
-                Step(
+                SharedStep(
                     data.used_tokens,
                     data.window,
                     data.used_percent,
