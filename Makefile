@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup spark-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -183,7 +183,20 @@ build/frameworks/.done: tests/frameworks/requirements.lock
 	@$(BIN)/uv pip install --quiet --python build/frameworks/bin/python --require-hashes --no-binary claude-agent-sdk -r $<
 	@touch $@
 
-frameworks-setup: setup build/frameworks/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
+# OpenTelemetry's exporters for Node.js. Where they cannot be had, their test is skipped, but in CI.
+build/node/.done: tests/frameworks/node/package-lock.json
+	@mkdir -p build/node && cp $(<D)/package.json $< build/node/ && \
+	{ npm ci --silent --ignore-scripts --prefix build/node && touch $@; } || [ -z "$$CI" ]
+
+frameworks-setup: setup build/frameworks/.done build/node/.done  ## Make build/frameworks: LangChain and others, for the tests of the adapters.
+
+build/spark/.done: tests/e2e/spark/requirements.lock tests/e2e/spark/pom.xml
+	@$(BIN)/uv pip install --quiet --target build/spark --require-hashes -r $<
+	@mvn -q -B -f tests/e2e/spark/pom.xml dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/build/spark/jars \
+		-DincludeArtifactIds=spark-sql-kafka-0-10_2.13,spark-token-provider-kafka-0-10_2.13,kafka-clients,commons-pool2
+	@touch $@
+
+spark-setup: setup build/spark/.done  ## Make build/spark: PySpark and its Kafka connector, for their test in test-long.
 
 # OpenHands needs a later Python, and older versions of what others need.
 bench/compaction/.venv/.done: bench/compaction/requirements.lock
@@ -239,7 +252,7 @@ MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doct
 # What takes one core each, side by side: the longest, a single C file, first.
 OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) frameworks-setup lint layers dependencies lock-check audit
 
-# A test of services that fails is run once more, and both are reported (ADR 0083). Others are not.
+# A test of services that fails is run once more, and both are reported. Others are not.
 check: export SECOND_TRY := 1
 check: setup  ## All that CI looks at.
 	@make --no-print-directory -k -j2 RUNS=3000 JOBS=1 $(OF_ONE_CORE)

@@ -1,7 +1,7 @@
 """Runs one system over the backlog and measures it from outside, all in the same way.
 
 What is committed is known from the offsets of the system's consumer group. The peers' become
-visible with the records of the same transaction, ours up to 0.1 s later (ADR 0027). The first part
+visible with the records of the same transaction, ours up to 0.1 s later (ADR 0005). The first part
 of the backlog warms the process up and is not counted; the rate is that of the rest, to its last
 commit.
 """

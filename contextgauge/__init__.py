@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         Record,
         RecordData,
         SessionInfo,
+        ToolUse,
+        UserTurn,
     )
     from contextgauge.reported_receipt import ReportedReceipt
     from contextgauge.steering import steer
@@ -85,7 +87,9 @@ __all__ = [
     "SessionInfo",
     "SessionView",
     "Stream",
+    "ToolUse",
     "UndeliveredError",
+    "UserTurn",
     "WhenFull",
     "__version__",
     "steer",
@@ -100,7 +104,7 @@ _MODULES = {
         "Category CompactBoundary CompactionComplete CompactionFailed CompactionProgress "
         "CompactionStart CompactionSummary CompactionTiming ContextEdit ContextExhausted "
         "ContextLimits ContextReading ContextReset ContextWarning PinsChecked Record "
-        "RecordData SessionInfo"
+        "RecordData SessionInfo ToolUse UserTurn"
     ),
     "contextgauge.steering": "steer",
     "contextgauge.views": "ChainView SessionView",

@@ -5,7 +5,7 @@ is the name on the wire); `Record` is the CloudEvents 1.0 envelope
 around it. Token counts are whole tokens, durations whole milliseconds, percentages are floored
 to two decimals. A field is null where the source did not report it: nothing is made up.
 
-The source of every field is `docs/RULES.md`; the numbers R1 to R34 there are the rules' names.
+The source of every field is `docs/RULES.md`; the numbers R1 to R35 there are the rules' names.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
@@ -70,9 +70,10 @@ class ContextReading(Common):
     `used_tokens` is input + cache creation + cache read, without output. A part that was not
     reported is null and counts 0. `cache_creation_1h_tokens` is the part of the cache creation that
     is kept for an hour, the rest for five minutes. `output_tokens` is the response's output where
-    it was known then, else the next reading has it. `service_tier` is null for the standard one.
-    `messages` counts since the last boundary or reset (R23), this response included;
-    `messages_total` since the session's start.
+    it was known then, else the next reading has it. `messages` counts since the last boundary or
+    reset (R23), this response included; `messages_total` since the session's start. `late` is true
+    where a newer size is known, of telemetry (R34): the chain's size is not this one.
+    `service_tier` is null for the standard one.
     """
 
     kind: ClassVar[Literal["context_reading"]] = "context_reading"
@@ -89,6 +90,7 @@ class ContextReading(Common):
     messages_total: int
     cache_creation_1h_tokens: int | None = None
     output_tokens: int | None = None
+    late: bool | None = None
     service_tier: str | None = None
 
 
@@ -317,6 +319,38 @@ class SessionInfo(Common):
     compaction_settings: dict[str, Json] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse(Common):
+    """A call of a tool, or its result, without any of its text (R35); derived where asked for.
+
+    A result names the call's `use_id`, and its `tool` where the runtime repeats it. `bytes` are
+    those of the call's input as JSON, or of the result's texts, in UTF-8; `tokens_estimated` is a
+    token for four characters. Hashes are of 16 bytes, in hex: of the input, and of each path in it
+    (the first 8); two publishers' are not the same where texts are left out. `changes_files` is
+    whether the call changes a file, null where it names none.
+    """
+
+    kind: ClassVar[Literal["tool_use"]] = "tool_use"
+    part: Literal["call", "result"]
+    use_id: str | None
+    tool: str | None
+    bytes: int
+    tokens_estimated: int
+    input_hash: str | None = None
+    path_hashes: tuple[str, ...] = ()
+    changes_files: bool | None = None
+    is_error: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserTurn(Common):
+    """A turn that a person wrote, by its length (R35); derived where asked for."""
+
+    kind: ClassVar[Literal["user_turn"]] = "user_turn"
+    characters: int
+    tokens_estimated: int
+
+
 RecordData: TypeAlias = (
     ContextReading
     | ContextWarning
@@ -333,6 +367,8 @@ RecordData: TypeAlias = (
     | ContextReset
     | ContextExhausted
     | SessionInfo
+    | ToolUse
+    | UserTurn
 )
 
 DATA_CLASSES: Final[tuple[type[RecordData], ...]] = get_args(RecordData)
@@ -354,6 +390,8 @@ Kind: TypeAlias = Literal[
     "context_reset",
     "context_exhausted",
     "session_info",
+    "tool_use",
+    "user_turn",
 ]
 
 DATA_CLASS_BY_KIND: Final[dict[str, type[RecordData]]] = {cls.kind: cls for cls in DATA_CLASSES}

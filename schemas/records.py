@@ -37,5 +37,7 @@ from contextgauge.records import PinsChecked as PinsChecked
 from contextgauge.records import Record as Record
 from contextgauge.records import RecordData as RecordData
 from contextgauge.records import SessionInfo as SessionInfo
+from contextgauge.records import ToolUse as ToolUse
+from contextgauge.records import UserTurn as UserTurn
 from contextgauge.records import event_type as event_type
 from contextgauge.reported_receipt import ReportedReceipt as ReportedReceipt

@@ -1,4 +1,4 @@
-"""What `make page` fetches with npm for the tests; and what to do where something is missing."""
+"""What is fetched with npm for the tests; and what to do where something is missing."""
 
 import os
 from pathlib import Path
@@ -16,10 +16,10 @@ def missing(what: str) -> NoReturn:
     pytest.skip(what)
 
 
-def fetched(path: Path) -> Path:
-    """Return the path of a file that `make page` fetches."""
+def fetched(path: Path, by: str = "make page") -> Path:
+    """Return the path of what a command fetches."""
     if not path.exists():
-        missing(f"{path.relative_to(ROOT)} is not there: make page")
+        missing(f"{path.relative_to(ROOT)} is not there: {by}")
     return path
 
 

@@ -58,7 +58,8 @@ def _section(title: str, what: str, metrics: Mapping[str, Metric], ending: str) 
     yield f"\n## {title}\n\n{what}\n\n| metric | meaning |\n|---|---|\n"
     for name, metric in metrics.items():
         labels = f"{{{', '.join(metric.labels)}}}" if metric.labels else ""
-        yield f"| `{NAMESPACE}_{name}{ending}{labels}` | {metric.help}. {metric.why} |\n"
+        meaning = f"{metric.help}. {metric.why}".rstrip()
+        yield f"| `{NAMESPACE}_{name}{ending}{labels}` | {meaning} |\n"
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from tests.seeds.cases import Example, Row, answer, introduction, sections
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "SEEDS.md"
 
-_LONGEST_ARGUMENT, _LONGEST_ANSWER = 50, 100
-"""Characters of a value that is shown; a longer one is only in the table of cases."""
+_LONGEST, _LONGEST_ANSWER = 60, 30
+"""Characters of an example that is shown whole, and of an answer shown without its arguments."""
 
 
 def document() -> str:
@@ -39,13 +39,21 @@ def _lines() -> Iterator[str]:
 def _shown(row: Row) -> Iterator[str]:
     if row.declined is not None:
         yield f"*Declined*: {row.declined}"
-    for example in row.examples:
-        given = ", ".join(
-            f"{name}={_json(each, _LONGEST_ARGUMENT)}" for name, each in example.arguments.items()
-        )
-        yield f"`{example.probe}({given})` → `{_json(_passed(row, example), _LONGEST_ANSWER)}`"
-    for test in row.tests:
-        yield f"`{test}`"
+    examples = [_written(row, example) for example in row.examples]
+    short = [text for text in examples if len(text) <= _LONGEST]
+    yield from short[:1]
+    if short or row.declined:
+        return
+    yield from (f"`{test}`" for test in row.tests[:1])
+    if not row.tests:
+        answered = _json(row.examples[0].answer)
+        shown = f" → `{answered}`" if len(answered) <= _LONGEST_ANSWER else ""
+        yield f"`{row.examples[0].probe}`{shown}"
+
+
+def _written(row: Row, example: Example) -> str:
+    given = ", ".join(f"{name}={_json(each)}" for name, each in example.arguments.items())
+    return f"`{example.probe}({given})` → `{_json(_passed(row, example))}`"
 
 
 def _passed(row: Row, example: Example) -> object:
@@ -55,9 +63,8 @@ def _passed(row: Row, example: Example) -> object:
     return answered
 
 
-def _json(value: object, longest: int) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= longest else "…"
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -11,22 +11,17 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from contextgauge import __version__, json_codec
 from streams.cli.schemas import documents
+from tools.compared_schemas import Comparison, Document, Side
 
 RELEASED: Final = Path(__file__).with_name("released_schemas.json")
 
 _TEXTS: Final = frozenset({"description", "title", "summary", "example", "info", "tags", "$id"})
 
-Document: TypeAlias = dict[str, Any]
-Side: TypeAlias = Literal["read", "kept", "sent"]
-"""`read`: programs read what is written now. `kept`: also, what was written before is read now.
-`sent`: programs send it, and what they sent before is taken now."""
-
 _VERSION: Final = re.compile(r"\.v(\d+)\.json$")
-_JSON_NAMES: Final = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
 def promises() -> dict[str, Document]:
@@ -49,7 +44,7 @@ def broken(released: Mapping[str, Document], present: Mapping[str, Document]) ->
             lines += _of_topics(name, old, new)
         else:
             side: Side = "read" if name.startswith("view.") else "kept"
-            lines += _Comparison(old, new, side).of(name, old, new)
+            lines += Comparison(old, new, side).of(name, old, new)
     return lines
 
 
@@ -59,15 +54,52 @@ def _later_version(name: str) -> str:
 
 def _of_topics(name: str, old: Document, new: Document) -> Iterator[str]:
     for topic, channel in old["channels"].items():
-        messages = new["channels"].get(topic, {}).get("messages", {})
-        for message in channel["messages"].keys() - messages.keys():
-            yield f"{name}: {topic} has no {message} any more"
+        place = f"{name}: {topic}"
+        there = new["channels"].get(topic)
+        if there is None:
+            yield f"{place}: is gone"
+            continue
+        if _of_kafka(channel) != _of_kafka(there):
+            yield f"{place}: has another address, or other partitions"
+        for message, shape in channel["messages"].items():
+            if message not in there["messages"]:
+                yield f"{place} has no {message} any more"
+            else:
+                other = there["messages"][message]
+                yield from _of_message(f"{place}: {message}", old, new, shape, other)
+    for each in old["operations"].keys() - new["operations"].keys():
+        yield f"{name}: {each} is gone"
     for schema, shape in old["components"]["schemas"].items():
         there = new["components"]["schemas"].get(schema)
         if there is None:
             yield f"{name}: {schema} is gone"
         else:
-            yield from _Comparison(old, new, "kept").of(f"{name}: {schema}", shape, there)
+            yield from Comparison(old, new, "kept").of(f"{name}: {schema}", shape, there)
+
+
+def _of_kafka(channel: Document) -> tuple[Any, Any]:
+    return channel.get("address"), channel.get("bindings", {}).get("kafka", {}).get("partitions")
+
+
+def _of_message(
+    place: str, old: Document, new: Document, shape: Document, there: Document
+) -> Iterator[str]:
+    kept = Comparison(old, new, "kept")
+    parts = {
+        "payload": (shape.get("payload"), there.get("payload")),
+        "headers": (shape.get("headers"), there.get("headers")),
+        "key": (_key(shape), _key(there)),
+    }
+    for part, (had, has) in parts.items():
+        # One that is named is compared by itself.
+        if had is not None and (had != has or "$ref" not in had):
+            yield from kept.of(f"{place}: {part}", had, has or {})
+    if shape.get("contentType") != there.get("contentType"):
+        yield f"{place}: is {there.get('contentType')} now"
+
+
+def _key(message: Document) -> Any:  # noqa: ANN401 -- a schema, or none
+    return message.get("bindings", {}).get("kafka", {}).get("key")
 
 
 def _of_api(name: str, old: Document, new: Document) -> Iterator[str]:
@@ -79,32 +111,64 @@ def _of_api(name: str, old: Document, new: Document) -> Iterator[str]:
                 yield f"{place}: is gone"
                 continue
             yield from _of_operation(place, old, new, operation, there)
+    schemes = new["components"].get("securitySchemes", {})
+    for each, scheme in old["components"].get("securitySchemes", {}).items():
+        if each in schemes and schemes[each] != scheme:
+            yield f"{name}: {each} is another scheme of authorization"
 
 
 def _of_operation(
     place: str, old: Document, new: Document, operation: Document, there: Document
 ) -> Iterator[str]:
-    sent, read = _Comparison(old, new, "sent"), _Comparison(old, new, "read")
-    taken = {each["name"]: each for each in there["parameters"]}
-    known = {each["name"]: each for each in operation["parameters"]}
-    for each in sorted(known.keys() - taken.keys()):
-        yield f"{place}: does not take {each} any more"
-    for each, parameter in taken.items():
-        if parameter["required"] and not known.get(each, {"required": False})["required"]:
-            yield f"{place}: needs {each}, which programs do not send"
-        if each in known:
-            schemas = known[each]["schema"], parameter["schema"]
-            yield from sent.of(f"{place}: {each}", *schemas)
-    bodies = operation.get("requestBody", {}), there.get("requestBody", {})
-    yield from _of_contents(f"{place}: body", sent, *bodies)
+    sent, read = Comparison(old, new, "sent"), Comparison(old, new, "read")
+    yield from _of_security(place, _allowed(old, operation), _allowed(new, there))
+    taken = {(each["in"], each["name"]): each for each in there["parameters"]}
+    known = {(each["in"], each["name"]): each for each in operation["parameters"]}
+    for where, each in sorted(known.keys() - taken.keys()):
+        yield f"{place}: does not take {each} of the {where} any more"
+    for key, parameter in taken.items():
+        before = known.get(key, {})
+        if parameter.get("required", False) and not before.get("required", False):
+            yield f"{place}: needs {key[1]}, which programs do not send"
+        if before:
+            yield from sent.of(f"{place}: {key[1]}", before["schema"], parameter["schema"])
+    had, has = operation.get("requestBody", {}), there.get("requestBody", {})
+    if has.get("required", False) and not had.get("required", False):
+        yield f"{place}: needs a body, which programs do not send"
+    yield from _of_contents(f"{place}: body", sent, had, has)
     for status, response in operation["responses"].items():
-        answers = there["responses"].get(status, {})
-        yield from _of_contents(f"{place}: {status}", read, response, answers)
+        if status not in there["responses"]:
+            yield f"{place}: {status}: is gone"
+        else:
+            answer = there["responses"][status]
+            yield from _of_contents(f"{place}: {status}", read, response, answer)
 
 
-def _of_contents(
-    place: str, comparison: "_Comparison", old: Document, new: Document
+def _allowed(document: Document, operation: Document) -> list[dict[str, list[str]]]:
+    """Return the ways in which a call is allowed; each has all of its schemes."""
+    ways: list[dict[str, list[str]]] = operation.get("security", document.get("security", []))
+    return ways or [{}]
+
+
+def _of_security(
+    place: str, old: list[dict[str, list[str]]], new: list[dict[str, list[str]]]
 ) -> Iterator[str]:
+    """Name the ways that are allowed no more: what a program has is in none of the present ones."""
+    for way in old:
+        is_enough = any(
+            all(
+                set(scopes) <= set(way.get(each, ())) and each in way
+                for each, scopes in now.items()
+            )
+            for now in new
+        )
+        if not is_enough:
+            has = ", ".join(sorted(way)) or "nothing"
+            needs = " or ".join(" and ".join(sorted(now)) for now in new)
+            yield f"{place}: needs {needs}, and {has} was enough"
+
+
+def _of_contents(place: str, comparison: Comparison, old: Document, new: Document) -> Iterator[str]:
     there = _contents(new)
     for media_type, schema in _contents(old).items():
         if media_type in there:
@@ -115,112 +179,6 @@ def _of_contents(
 
 def _contents(part: Document) -> dict[str, Document]:
     return {name: each["schema"] for name, each in part.get("content", {}).items()}
-
-
-class _Comparison:
-    """Compares a schema of the released document with that of the present one."""
-
-    def __init__(self, old: Document, new: Document, side: Side) -> None:
-        self._old, self._new, self._side = old, new, side
-        self._seen: set[tuple[str, str]] = set()
-
-    def of(self, place: str, old: Document, new: Document) -> Iterator[str]:
-        """Yield what is broken, below the same place of both."""
-        references = (old.get("$ref", ""), new.get("$ref", ""))
-        if all(references):
-            if references in self._seen:
-                return
-            self._seen.add(references)
-        old, new = _resolved(self._old, old), _resolved(self._new, new)
-        yield from self._of_types(place, _types(self._old, old), _types(self._new, new))
-        had, has = _words(self._old, old), _words(self._new, new)
-        gone = had - has if has else set()
-        if gone and (self._side != "read" or len(had) == 1):
-            yield f"{place}: may not be {', '.join(sorted(map(str, gone)))} any more"
-        yield from self._of_fields(place, old, new)
-        for part in ("items", "additionalProperties"):
-            if isinstance(old.get(part), dict) and isinstance(new.get(part), dict):
-                yield from self.of(f"{place}[]", old[part], new[part])
-        yield from self._of_alternatives(place, old, new)
-
-    def _of_types(self, place: str, old: set[str], new: set[str]) -> Iterator[str]:
-        widened, narrowed = (new - old if old else set()), (old - new if new else set())
-        if widened and self._side != "sent":
-            yield f"{place}: may now be {', '.join(sorted(widened))}, which no reader expects"
-        if narrowed and self._side != "read":
-            yield f"{place}: may not be {', '.join(sorted(narrowed))} any more"
-
-    def _of_fields(self, place: str, old: Document, new: Document) -> Iterator[str]:
-        had, has = old.get("properties", {}), new.get("properties", {})
-        needed, needs = set(old.get("required", ())), set(new.get("required", ()))
-        for name in had:
-            if name not in has:
-                yield f"{place}.{name}: is gone"
-            else:
-                yield from self.of(f"{place}.{name}", had[name], has[name])
-        if self._side != "sent":
-            for name in sorted((needed - needs) & has.keys()):
-                yield f"{place}.{name}: was always there, and may be missing now"
-        if self._side != "read":
-            for name in sorted(needs - needed):
-                yield f"{place}.{name}: is needed now, which was not written before"
-
-    def _of_alternatives(self, place: str, old: Document, new: Document) -> Iterator[str]:
-        """Compare the members of unions that are objects or lists, each with that of its name."""
-        members = {_name(each): each for each in _alternatives(new)}
-        for each in _alternatives(old):
-            there = members.get(_name(each))
-            if there is not None and not _is_scalar(each):
-                yield from self.of(place, each, there)
-            elif "$ref" in each:
-                yield f"{place}: {_name(each)} is not among its forms any more"
-
-
-def _alternatives(schema: Document) -> list[Document]:
-    return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-
-
-def _is_scalar(schema: Document) -> bool:
-    return "$ref" not in schema and schema.get("type") not in {"object", "array"}
-
-
-def _words(document: Document, schema: Document) -> set[Any]:
-    """Return the values that a schema lists; empty where it lists none, or allows others too."""
-    schema = _resolved(document, schema)
-    members = [each for each in _alternatives(schema) if each.get("type") != "null"]
-    if members:
-        words = [_words(document, each) for each in members]
-        return set().union(*words) if all(words) else set()
-    return {schema["const"]} if "const" in schema else set(schema.get("enum", ()))
-
-
-def _name(schema: Document) -> str:
-    return str(schema.get("$ref") or schema.get("type", ""))
-
-
-def _resolved(document: Document, schema: Document) -> Document:
-    reference = str(schema.get("$ref", ""))
-    if not reference.startswith("#/"):
-        return schema  # to a file that is compared by itself, or to none
-    target: Any = document
-    for part in reference[2:].split("/"):
-        target = target[part]
-    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
-
-
-def _types(document: Document, schema: Document) -> set[str]:
-    """Return the types of JSON that a schema allows, with their formats; empty for any."""
-    schema = _resolved(document, schema)
-    if members := _alternatives(schema):
-        types = [_types(document, each) for each in members]
-        return set().union(*types) if all(types) else set()
-    if "const" in schema:
-        return {_JSON_NAMES[type(schema["const"])]}
-    if "type" not in schema:
-        return set()
-    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    form = f" ({schema['format']})" if "format" in schema else ""
-    return {name + form for name in names}
 
 
 def _without_texts(value: Any, *, are_names: bool = False) -> Any:  # noqa: ANN401 -- any JSON

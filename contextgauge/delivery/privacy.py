@@ -4,7 +4,8 @@ What stays is what the runtimes' adapters declare to be read (`contextgauge/norm
 statuses, models, versions, folders, times, numbers, flags, and the beginnings by which commands are
 known (R23, R24, R27). Everything else that could be words of a human or a model goes: contents,
 thinking, tools' inputs and outputs, images, summaries, errors, and the values of unknown fields. A
-replacement has the type of what it replaces, so that a reader sees what it saw.
+replacement has the type of what it replaces, so that a reader sees what it saw. A field of its own
+tells sizes and hashes of what was there (R35).
 
 The records are equal but for the texts in them, and for ids: a message without a `uuid` has the
 hash of its bytes for its cause, and these are others now. Such a message carries a keyed hash of
@@ -22,6 +23,7 @@ from typing import Final, TypeAlias, TypeGuard, assert_never
 from contextgauge import json_codec
 from contextgauge.containers import Line
 from contextgauge.delivery.blanks import LEFT_OUT, blank, characters, stub
+from contextgauge.delivery.content_measures import measured
 from contextgauge.messages import DeadLetter
 from contextgauge.normalise.adapter import (
     NO_TEXT,
@@ -84,6 +86,7 @@ def without_text(body: Body, raw: bytes, key: bytes) -> dict[str, Json]:
     line = line_of(body)
     stripped = _object(_handlers_of(line), body)
     stripped[MARK] = True
+    stripped |= measured(body, key)
     if name(body, "uuid") is None:
         # What identifies it may be made of its texts: then so is this.
         own = None if line.cause is None else line.cause(body)

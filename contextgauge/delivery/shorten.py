@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TypeAlias, cast
 
 from contextgauge.containers import Line
+from contextgauge.delivery.content_measures import measured
 from contextgauge.json_codec import decode, dumps
 from contextgauge.messages import MESSAGE_LIMIT_BYTES, DeadLetter
 from contextgauge.normalise.adapter import (
@@ -78,8 +79,10 @@ def shorten(
     enough by itself, else the largest. `original` is the line as it came.
     """
     mark: Json = {"bytes": len(original), "sha256": hashlib.sha256(original).hexdigest()}
-    fields = {**line_of(dict(body)).fields, MARK: Meaning.FIGURES}
-    root = _Node(None, 0, {**body, MARK: mark}, 0, replaceable=False, fields=fields)
+    measures = measured(dict(body))
+    own = dict.fromkeys((MARK, *measures), Meaning.FIGURES)
+    fields = {**line_of(dict(body)).fields, **own}
+    root = _Node(None, 0, {**body, MARK: mark, **measures}, 0, replaceable=False, fields=fields)
     texts: list[_Node] = []
     branches: list[_Node] = []
     for node in _Walk(SMALLEST_BYTES, dump, len(original)).large(root):

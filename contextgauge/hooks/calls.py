@@ -1,5 +1,7 @@
 """The messages that a hook publishes: a call's answer, and how a compaction went."""
 
+import threading
+from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -10,8 +12,8 @@ from contextgauge.records import Json
 
 Body = dict[str, Json]
 
-_REMEMBERED: Final = 10_000
-"""Messages that were counted: an agent's request has all of them again."""
+_SESSIONS: Final = 10_000
+"""So many sessions are remembered, those that were used last."""
 
 
 class PublishesMessages(Protocol):
@@ -53,6 +55,33 @@ class CallUsage:
         }
 
 
+class CountedMessages:
+    """Which messages of which sessions were counted; any thread may ask.
+
+    A request has all messages of the conversation again, or some of them, as after a compaction or
+    in another node of a graph: so all ids of a session are known for as long as it is one of those
+    that were used last. Each takes 8 bytes: two ids of a session of a million messages have the
+    same hash once in 30 million such sessions.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: OrderedDict[str, array[int]] = OrderedDict()
+        """The hashes of each session's ids."""
+        self._lock = threading.Lock()
+
+    def new(self, session: str, message_ids: Iterable[str]) -> list[str]:
+        """Return the messages that are seen for the first time, each once."""
+        ids = {hash(name): name for name in message_ids}
+        with self._lock:
+            known = self._sessions.setdefault(session, array("q"))
+            new = ids.keys() - known
+            known.extend(new)
+            self._sessions.move_to_end(session)
+            if len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
+        return [name for key, name in ids.items() if key in new]
+
+
 class SessionCalls:
     """Publishes the calls of one agent's sessions; any thread may call it.
 
@@ -62,26 +91,20 @@ class SessionCalls:
     def __init__(self, publisher: PublishesMessages) -> None:
         self._publisher = publisher
         self._clock = SystemClock()
-        self._counted: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._counted = CountedMessages()
 
     def asked(
         self, session: str, message_ids: Iterable[str | None], chain: str | None = None
     ) -> None:
         """Publish that messages of the user or of tools are there; each counts once, by its id."""
-        for name in message_ids:
-            if name is not None and self.is_new(session, name):
-                user: Body = {"role": "user", "content": []}
-                self._publish(session, {"type": "user", "uuid": name, "message": user}, chain)
+        named = (name for name in message_ids if name is not None)
+        for name in self._counted.new(session, named):
+            user: Body = {"role": "user", "content": []}
+            self._publish(session, {"type": "user", "uuid": name, "message": user}, chain)
 
     def is_new(self, session: str, message_id: str) -> bool:
         """Return whether a message is seen for the first time."""
-        key = session, message_id
-        if key in self._counted:
-            return False
-        self._counted[key] = None
-        if len(self._counted) > _REMEMBERED:
-            self._counted.popitem(last=False)
-        return True
+        return bool(self._counted.new(session, (message_id,)))
 
     def answered(
         self,

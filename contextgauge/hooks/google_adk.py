@@ -18,6 +18,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions.session import Session
 
 from contextgauge.hooks.calls import CallUsage, PublishesMessages, SessionCalls
+from contextgauge.normalise.usage import gemini_output
 
 
 class PublishingPlugin(BasePlugin):
@@ -72,11 +73,11 @@ def _branch_of(context: CallbackContext) -> str | None:
 def _usage_of(usage: Any) -> CallUsage:  # noqa: ANN401 -- google.genai's, or None
     if usage is None:
         return CallUsage(None)
-    outputs = (usage.candidates_token_count, usage.thoughts_token_count)
-    counts = [each for each in outputs if each is not None]
-    return CallUsage(
-        usage.prompt_token_count,
-        read=usage.cached_content_token_count,
-        # What a model thinks is not among its candidates.
-        output=sum(counts) if counts else None,
+    output = gemini_output(
+        usage.candidates_token_count,
+        usage.thoughts_token_count,
+        prompt=usage.prompt_token_count,
+        tool=usage.tool_use_prompt_token_count,
+        total=usage.total_token_count,
     )
+    return CallUsage(usage.prompt_token_count, read=usage.cached_content_token_count, output=output)

@@ -29,6 +29,7 @@ from contextgauge.normalise.signals import (
     Body,
     CompactionRefused,
     CompactionStatus,
+    ContentFact,
     InputMessage,
     Normal,
     Response,
@@ -37,7 +38,7 @@ from contextgauge.normalise.signals import (
     Signal,
     Usage,
 )
-from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS
+from contextgauge.normalise.spellings import COMMON, TRANSCRIPT_FIELDS, is_telemetry
 from contextgauge.normalise.usage import tier_of
 from contextgauge.normalise.usual import (
     USUAL_RESPONSE,
@@ -62,16 +63,19 @@ _SELDOM: Final = frozenset({"parentToolUseId", "task_id"}).union(
 """Fields of a subagent or a transcript: most frames of a stream have none, which one look shows."""
 
 
-def normalise(body: Body, message: InputMessage) -> Normal | None:
+def normalise(
+    body: Body, message: InputMessage, content: tuple[ContentFact, ...] = ()
+) -> Normal | None:
     """Return what the message says, or None where it is ignorable. Never raises.
 
-    `body` is its object, parsed.
+    `body` is its object, parsed; `content` what was measured of it, where that is asked for (R35).
     """
     line = line_of(body)
     spelling = line.spelling
     signals = line.read(body)
-    if body.keys().isdisjoint(_SELDOM) and message.thread_id is None:
-        if not signals:
+    thread_id = message.thread_id or (line.thread(body) if line.thread is not None else None)
+    if body.keys().isdisjoint(_SELDOM) and thread_id is None:
+        if not signals and not content:
             return None
         agent_id = subagent_type = task_id = None
         sidechain = False
@@ -82,21 +86,21 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         sidechain = flag(body, *spelling.sidechain)
         subagent_type = name(body, *spelling.subagent_type)
         task_id = name(body, "task_id")
-        if message.thread_id is not None and not sidechain and parent_id is None:
-            agent_id, sidechain = _short(message.thread_id, MAX_NAME), True
+        if thread_id is not None and not sidechain and parent_id is None:
+            agent_id, sidechain = _short(thread_id, MAX_NAME), True
             subagent_type = None if line.head is None else line.head(body).subagent_type
             signals = tuple(map(_of_subagent, signals))
         if not _reports_facts(signals):
             only_new = sidechain or parent_id is not None or not signals
             signals = (*session_facts.transcript_facts(body, only_new=only_new), *signals)
         if parent_id is None and _is_own_call(agent_id, sidechain=sidechain):
-            signals = _of_own_call(agent_id or "", body)
+            signals, content = _of_own_call(agent_id or "", body), ()
     if sidechain or parent_id is not None:
         signals = tuple(signal for signal in signals if not isinstance(signal, _OF_ATTEMPTS))
-    if not signals:
+    if not signals and not content:
         return None
     agent, settings = _short(message.publisher_agent_id, MAX_NAME), message.settings
-    if agent or settings is not None:
+    if signals and (agent or settings is not None):
         only_new = sidechain or parent_id is not None
         signals = _of_publisher(signals, agent, settings, only_new=only_new)
     own_ms = moment_ms(body.get("timestamp"))
@@ -116,7 +120,8 @@ def normalise(body: Body, message: InputMessage) -> Normal | None:
         session_facts.is_copy(body) or message.inherited,
         None if line.turn_ms is None else line.turn_ms(body),
         count(body, "ordinal"),
-        is_telemetry=session_facts.is_telemetry(body),
+        is_telemetry=is_telemetry(body),
+        content=content,
     )
 
 

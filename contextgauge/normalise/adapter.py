@@ -162,7 +162,8 @@ class LineType(NamedTuple):
     person typed. `instructions` gives the system prompt that a line has, `attached` the text that
     a runtime attached and its model sees. `head` is of lines that begin a file. `moment` gives the
     time of a line without `timestamp`, `turn_ms` when the turn began that a line opens, both in
-    milliseconds since 1970.
+    milliseconds since 1970. `thread` gives the subagent whose a line is, where it stands in the
+    file of its session and names it otherwise than by a field of the `spelling` (R2).
     """
 
     read: Reader = _nothing
@@ -174,6 +175,7 @@ class LineType(NamedTuple):
     head: Callable[[Body], FileHead] | None = None
     moment: Callable[[Body], int | None] | None = None
     turn_ms: Callable[[Body], int | None] | None = None
+    thread: Callable[[Body], str | None] | None = None
     spelling: Spelling = COMMON
     session: Callable[[Body], str | None] | None = None
     cause: Callable[[Body], str | None] | None = None
@@ -270,9 +272,10 @@ class Joined(NamedTuple):
     """How a session in JSON documents, which its runtime writes again, is read as lines.
 
     A file that the adapter's `files` describe, and whose name ends with `suffix`, is a session's,
-    if it has one of the `signs`. `others` are files that belong to it, as patterns of paths from
-    its folder, in which `{}` is its name without the suffix. `lines` gives the lines' objects of
-    the document and of those others: for each pattern the objects of its files, by their names.
+    if it has one of the `signs`; with a `/` before it, the suffix is the whole name. `others` are
+    files that belong to it, as patterns of paths from its folder, in which `{}` is its name without
+    the suffix. `lines` gives the lines' objects of the document and of those others: for each
+    pattern the objects of its files, by their names.
     """
 
     suffix: str

@@ -1,6 +1,5 @@
 """Facts of a session, on a transcript's lines and in an `init`: runtime, version, folder."""
 
-from contextgauge.normalise.claude_code.conversation import OWN_FIELD
 from contextgauge.normalise.fields import long_name, mapping, name, text
 from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.runtimes import VERSIONS, of_init, of_transcript
@@ -49,12 +48,6 @@ def is_copy(body: Body) -> bool | None:
     if origin is None or long_name(origin, *COMMON.session) in (None, text(body, *COMMON.session)):
         return None
     return True
-
-
-def is_telemetry(body: Body) -> bool:
-    """Return whether a message was made of an item of telemetry, which is marked so."""
-    own = body.get(OWN_FIELD)
-    return isinstance(own, dict) and own.get("telemetry") is True
 
 
 def init_facts(body: Body) -> tuple[Signal, ...]:

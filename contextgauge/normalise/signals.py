@@ -330,6 +330,30 @@ Signal: TypeAlias = (
 )
 
 
+class ToolPart(NamedTuple):
+    """A call of a tool, or its result: sizes and hashes, nothing of its text (R35)."""
+
+    part: Literal["call", "result"]
+    use_id: str | None
+    tool: str | None
+    input_hash: str | None
+    path_hashes: tuple[str, ...]
+    changes: bool | None
+    bytes: int
+    tokens: int
+    is_error: bool | None
+
+
+class TurnLength(NamedTuple):
+    """How long a turn is that a person wrote (R35)."""
+
+    characters: int
+    tokens: int
+
+
+ContentFact: TypeAlias = ToolPart | TurnLength
+
+
 @dataclass(slots=True, init=False)
 class Normal:
     """One relevant message (R4), normalised.
@@ -339,7 +363,8 @@ class Normal:
     since 1970. `agent_id`, `parent_id` and `sidechain` name the chain (R2). `inherited` says
     whether the line is a copy of another session's, where that is known; `turn_ms` when the turn
     began that the line opens, by its id; `ordinal` is the line's number in its rollout (R30).
-    `is_telemetry`: it is exported next to what the session itself writes (R34).
+    `is_telemetry`: it is exported next to what the session itself writes (R34). `content` measures
+    what it contains, where that was asked for (R35).
     """
 
     session_id: str | None
@@ -356,6 +381,7 @@ class Normal:
     turn_ms: int | None
     ordinal: int | None
     is_telemetry: bool
+    content: tuple[ContentFact, ...]
 
     def __init__(
         self,
@@ -374,6 +400,7 @@ class Normal:
         ordinal: int | None = None,
         *,
         is_telemetry: bool = False,
+        content: tuple[ContentFact, ...] = (),
     ) -> None:
         self.session_id = session_id
         self.cause = cause
@@ -389,6 +416,7 @@ class Normal:
         self.turn_ms = turn_ms
         self.ordinal = ordinal
         self.is_telemetry = is_telemetry
+        self.content = content
 
     @property
     def time_ms(self) -> int | None:

@@ -9,6 +9,10 @@ from typing import Final, NamedTuple
 
 from contextgauge.normalise.signals import Body
 
+OWN_FIELD: Final = "contextgauge"
+"""Marks a message that is made of telemetry; in a boundary's metadata, it has the plan and edit of
+a compaction that the service made."""
+
 
 class Spelling(NamedTuple):
     """The names of the fields that say whose a line is (R1, R2)."""
@@ -37,6 +41,12 @@ TRANSCRIPT_FIELDS: Final = ("sessionId", "isSidechain", "parentUuid")
 def is_transcript(body: Body) -> bool:
     """Return whether a line is a transcript's (R1)."""
     return "sessionId" in body or "isSidechain" in body or "parentUuid" in body
+
+
+def is_telemetry(body: Body) -> bool:
+    """Return whether a message was made of an item of telemetry, which is marked so."""
+    own = body.get(OWN_FIELD)
+    return isinstance(own, dict) and own.get("telemetry") is True
 
 
 def differing(body: Body) -> list[tuple[str, str]]:

@@ -14,6 +14,21 @@ class Source(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Compared(NamedTuple):
+    """Public sessions of a runtime whose figures were read by hand, too.
+
+    `responses` are those with a usage, `compactions` what the runtime wrote of them; `mended` is
+    how many of both were read otherwise before. `sources` are repositories, each with a path; a
+    person's home folder that was published as a whole is not named.
+    """
+
+    sessions: int
+    responses: int
+    compactions: int = 0
+    mended: int = 0
+    sources: tuple[str, ...] = ()
+
+
 class Tells(NamedTuple):
     """What is known of the sessions of a runtime, by its files: a row of `docs/RUNTIMES.md`.
 
@@ -35,6 +50,7 @@ class Tells(NamedTuple):
     subagents: Source = Source.UNKNOWN
     threshold: Source = Source.UNKNOWN
     note: str = ""
+    compared: Compared | None = None
 
     def sources(self) -> dict[str, Source]:
         """Return where each figure comes from."""

@@ -69,21 +69,51 @@ def read_codex_usage(usage: Body) -> Usage | None:
     )
 
 
-def read_gemini_tokens(tokens: Body) -> Usage | None:
-    """Return the counts of a message that Gemini CLI stored."""
-    return read_inside(count(tokens, "input"), count(tokens, "cached"))
+def read_gemini_tokens(tokens: Body) -> tuple[Usage | None, int | None]:
+    """Return the counts of a message that Gemini CLI stored, and its output."""
+    prompt = count(tokens, "input")
+    output = gemini_output(
+        count(tokens, "output"),
+        count(tokens, "thoughts"),
+        prompt=prompt,
+        tool=count(tokens, "tool"),
+        total=count(tokens, "total"),
+    )
+    return read_inside(prompt, count(tokens, "cached")), output
 
 
 def read_output(usage: Body) -> int | None:
-    """Return the output tokens of a usage object."""
-    return count(
-        usage,
-        "output_tokens",
-        "outputTokens",
-        "completion_tokens",
-        "candidatesTokenCount",
-        "candidates_token_count",
+    """Return the output tokens of a usage object, those that a model thinks among them."""
+    output = count(usage, "output_tokens", "outputTokens", "completion_tokens")
+    if output is not None:
+        return output
+    return gemini_output(
+        count(usage, "candidatesTokenCount", "candidates_token_count"),
+        count(usage, "thoughtsTokenCount", "thoughts_token_count"),
+        prompt=count(usage, "promptTokenCount", "prompt_token_count"),
+        tool=count(usage, "toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        total=count(usage, "totalTokenCount", "total_token_count"),
     )
+
+
+def gemini_output(
+    shown: int | None,
+    thoughts: int | None,
+    *,
+    prompt: int | None,
+    tool: int | None,
+    total: int | None,
+) -> int | None:
+    """Return the output tokens of counts in Gemini's form; None where it has none.
+
+    Its API counts thoughts next to the candidates, and both in the total. Where the total leaves no
+    room for them they are among the candidates, as runtimes that call other APIs write it.
+    """
+    if shown is None or thoughts is None:
+        return shown if thoughts is None else thoughts
+    without = (prompt or 0) + shown
+    is_inside = prompt is not None and total in {without, without + (tool or 0)}
+    return shown if is_inside else shown + thoughts
 
 
 def anthropic_usage(usage: Usage | None, output: int | None) -> dict[str, Json]:
@@ -155,6 +185,19 @@ def read_inside(prompt: int | None, read: int | None, creation: int | None = Non
     rest = prompt - (read or 0)
     creation = None if creation is None else min(creation, rest)
     return Usage(rest - (creation or 0), creation, read)
+
+
+def without_cached(sent: Json, read: int | None, creation: int | None) -> Usage | None:
+    """Return the counts of an input that was reckoned as the prompt less its cached part.
+
+    A provider that rounds the cached part up makes it negative: only both together are right.
+    """
+    if isinstance(sent, int) and sent < 0 and read is not None:
+        return Usage(0, creation, max(read + sent, 0))
+    fresh = count({"sent": sent}, "sent")
+    if fresh is None and read is None and creation is None:
+        return None
+    return Usage(fresh, creation, read)
 
 
 def _next_to_input(usage: Body) -> Usage | None:

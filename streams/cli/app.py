@@ -118,6 +118,7 @@ class Commands(LazyGroup):
                 "Serve the API, the live feed and the web page, until stopped.",
             ),
             "control": ("control", "Send alerts and compact sessions, until stopped."),
+            "otel": ("otel", "Send records to an OpenTelemetry collector, until stopped."),
             "token": (
                 "token",
                 "Create an access token for a reader of the API, or for a publisher.",

@@ -75,7 +75,7 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
     sources = sources_of(paths) if paths else own_sources(failed)
     if not sources:
         raise ConfigError(NOTHING_HERE)
-    replayed = Replay(sources, as_on_this_machine=True)
+    replayed = Replay(sources, as_on_this_machine=True, content=True)
     made = Export(folder, "parquet", "paths")
     with reading():
         for records in replayed.records():

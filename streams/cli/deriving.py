@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -67,7 +68,8 @@ class Derivation(Generic[Made]):
     """Derives the lines of files. `make` makes of a block's records what its part has.
 
     `fallback` is the session of lines that neither they nor their file name one for. `windows` and
-    what `hooked` returns are known from elsewhere than the lines.
+    what `hooked` returns are known from elsewhere than the lines. `content`: with records of what
+    messages contain (R35), whatever the settings.
     """
 
     def __init__(
@@ -77,9 +79,13 @@ class Derivation(Generic[Made]):
         make: Callable[[Sequence[Record]], Sequence[Made]],
         windows: OutsideWindows | None = None,
         hooked: HookedBy | None = None,
+        *,
+        content: bool = False,
     ) -> None:
         settings = wiring.settings()
         self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
+        if content:
+            self._rules = replace(self._rules, content=True)
         self._sources, self._fallback, self._make = sources, fallback, make
         self._windows = windows
         self._hooks = None if hooked is None else HookLines(hooked)

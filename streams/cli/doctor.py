@@ -47,6 +47,7 @@ _AREAS = {
     "topics": "Topics",
     "publishers": "Publishers",
     "ingest": "Messages over HTTP",
+    "transcripts": "Transcripts on this machine",
     "derive": "Derive workers",
     "project": "Project workers",
     "views": "Views",

@@ -49,7 +49,7 @@ class _Epoch:
             match data:
                 case CompactBoundary() | ContextReset():
                     self.readings, self.cleared = [], set()
-                case ContextReading():
+                case ContextReading(late=None):
                     self.readings.append(data)
                 case ContextEdit():
                     self._clear(data)

@@ -88,7 +88,7 @@ def runtimes(*, as_json: AsJson = False) -> None:
 
 def _present(adapter: Adapter, tells: Tells) -> PresentRuntime:
     folders = [str(each) for each in folders_of(adapter, os.environ) if each.is_dir()]
-    files = TranscriptFinder((), folders).look(0.0)
+    files = TranscriptFinder((), folders).look(0.0, _say_unread)
     databases = [each.place for each in files if each.place.endswith(DATABASES)]
     names = [name_of(each.path) for each in files if each.place not in databases]
     sessions = len({name.unit for name in names if name.is_main})
@@ -99,8 +99,12 @@ def _sessions_in(place: str) -> int:
     try:
         return len(titles_in(place))
     except OSError as error:
-        say(f"{safe(place)}: {error.strerror}", "yellow")
+        _say_unread(place, error)
         return 0
+
+
+def _say_unread(place: str, error: OSError) -> None:
+    say(f"{safe(place)}: {error.strerror}", "yellow")
 
 
 def _show(rows: list[PresentRuntime]) -> None:

@@ -44,7 +44,8 @@ class Replay:
     Folders are derived in several processes, `processes` at most: by default one for each core.
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
     `as_on_this_machine`: with the windows that the status line was given, and the compactions'
-    starts and ends that hooks were given, which no line has.
+    starts and ends that hooks were given, which no line has. `content`: with records of what
+    messages contain (R35).
     `report` gets what is reported of rejected lines. What can be read in part only is reported on
     standard error, and `unreadable` counts it.
     """
@@ -58,6 +59,7 @@ class Replay:
         *,
         is_rest: bool = False,
         as_on_this_machine: bool = False,
+        content: bool = False,
         report: Callable[[str], object] = write_error,
     ) -> None:
         self.sources = sources
@@ -66,6 +68,7 @@ class Replay:
         """The sessions that lines were of, known after the derivation."""
         self._is_rest = self._is_any_right = is_rest
         self._fallback, self._on_dead = fallback, on_dead
+        self._content = content
         self._processes = processes or cores()
         state = wiring.settings().state_folder if as_on_this_machine else None
         self._windows = StatusWindows(state).of if as_on_this_machine else None
@@ -102,7 +105,14 @@ class Replay:
         self, make: Callable[[Sequence[Record]], Sequence[Made]]
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
-        derivation = Derivation(self.sources, self._fallback, make, self._windows, self._hooked)
+        derivation = Derivation(
+            self.sources,
+            self._fallback,
+            make,
+            self._windows,
+            self._hooked,
+            content=self._content,
+        )
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:
             for part in parts:
@@ -196,6 +206,8 @@ class Replay:
             self._position += 1
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
+        if not views and self.unreadable and not self._lines:
+            raise StopError(f"{self.name} cannot be read: see above")
         if not views:
             raise no_session(self.name, self._lines)
         return views

@@ -10,6 +10,7 @@ from typing import Final
 from schemas.records import CompactBoundary, ContextReading, Record, RecordData
 
 _MOST_CHAINS: Final = 100_000
+"""Some ten megabytes; only chains that were compacted during a call are here."""
 
 
 class LateAnswers:

@@ -19,8 +19,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from contextgauge.ports import Clock
 from schemas.records import Json
 
-Service: TypeAlias = Literal["kafka", "redis", "the local file"]
-"""What a worker may have to wait for; the local file is that of `contextgauge view`."""
+Service: TypeAlias = Literal["kafka", "redis", "the local file", "the collector"]
+"""What a worker may have to wait for; the local file is that of `contextgauge view`, the collector
+that of `contextgauge otel`."""
 
 WorkerPhase: TypeAlias = Literal["starting", "joining", "member", "waiting", "stopping"]
 """A worker's phase: it is a member of its group once its partitions are assigned, even if none."""

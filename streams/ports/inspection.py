@@ -188,6 +188,25 @@ class IngestInspector(Protocol):
         """Return the facts."""
 
 
+@dataclass(frozen=True, slots=True)
+class TranscriptFacts:
+    """The transcripts on this machine: `looked` of `files` were looked into, the newest first.
+
+    `unreadable` are files and folders that cannot be read, and why.
+    """
+
+    files: int
+    looked: int
+    unreadable: Mapping[str, str]
+
+
+class TranscriptInspector(Protocol):
+    """Looks into the transcripts on this machine. Bounded in time."""
+
+    async def look(self) -> TranscriptFacts:
+        """Return the facts."""
+
+
 class StoreInspector(Protocol):
     """Inspects Redis. Bounded in time: some seconds at most."""
 

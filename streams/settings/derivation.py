@@ -28,6 +28,11 @@ class DerivationSettings(SettingsPart):
         description="Percentages used at which a warning is raised: ascending whole numbers above "
         "0, such as 80,90.",
     )
+    content_records: bool = Field(
+        default=False,
+        description="Derive a record for each call of a tool, each result and each turn of the "
+        "user (tool_use, user_turn), of sizes and hashes only. Exports have them in any case.",
+    )
 
     @field_validator("windows", mode="before")
     @classmethod

@@ -69,6 +69,7 @@ def rules(settings: Settings) -> Rules:
         thresholds=settings.warning_thresholds,
         configured_windows=settings.windows,
         default_window=settings.default_window,
+        content=settings.content_records,
     )
 
 

@@ -8,6 +8,7 @@ from schemas.topics import (
     CONTEXT_STATE,
     DEAD_LETTERS,
 )
+from streams.edge.files.transcript_probe import TranscriptProbe
 from streams.edge.ingest_probe import IngestProbe
 from streams.edge.kafka.inspector import KafkaInspector
 from streams.edge.kafka.log import KafkaLog
@@ -22,6 +23,7 @@ from streams.ports import Clock
 from streams.ports.inspection import Failure
 from streams.settings import Settings
 from streams.wiring import kafka_options, redis_access, redis_conversations, redis_url, redis_views
+from streams.wiring.stored import own_folders
 
 
 def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
@@ -46,6 +48,7 @@ def doctor_services(settings: Settings, clock: Clock) -> doctor.Services:
         conversations=redis or conversations,
         clock=clock,
         ingest=IngestProbe(settings.ingest_host, settings.ingest_port),
+        transcripts=TranscriptProbe(own_folders()),
     )
 
 

@@ -128,7 +128,7 @@ def local_view(
     finder = TranscriptFinder(paths) if paths else TranscriptFinder((), own_folders())
     store = SqliteStore(file, local_tag(settings))
     delete_unused(file, clock.now_ms() / 1_000)
-    transcripts = LocalTranscripts(finder.look, _marks(store), clock, report)
+    transcripts = LocalTranscripts(finder.look, first_marks(store), clock, report)
     turns = Turns()
     windows = StatusWindows(settings.state_folder)
     derivation = LocalDerivation(
@@ -144,17 +144,18 @@ def local_view(
     return LocalView(reading, SqliteViews(file, reading.heartbeat, turns), store.close)
 
 
-def _marks(store: SqliteStore) -> dict[str, bytes]:
+def first_marks(store: SqliteStore) -> dict[str, bytes]:
     """Return the marks of files; of a database none that lost a session, so that it is read again.
 
-    What deletes rows leaves no trace in them.
+    What deletes rows leaves no trace in them: the sessions that its lines were of are compared with
+    those that it lists now. Of one that lists none nothing is known to be lost.
     """
     marks = store.marks()
     for path in marks:
         if path.endswith(DATABASES):
             with suppress(OSError):
                 there = set(map(codec.key_bytes, titles_in(path)))
-                if store.related([path])[0] - there:
+                if store.sessions_of(path) - there:
                     marks[path] = b""
     return marks
 

@@ -86,7 +86,9 @@ def test_sums_by_day_model_and_folder_are_those_of_the_sessions(
 ) -> None:
     def total(question: str) -> tuple[Decimal, int]:
         rows = rows_of(command, question, projects)
-        return sum(Decimal(row["cost_usd"] or 0) for row in rows), sum(row["calls"] for row in rows)
+        return sum((Decimal(row["cost_usd"] or 0) for row in rows), Decimal(0)), sum(
+            row["calls"] for row in rows
+        )
 
     amount, calls = total("cost-by-session")
     for question in ("cost-by-day", "cost-by-model", "cost-by-project"):

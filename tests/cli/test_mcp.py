@@ -109,6 +109,27 @@ async def test_a_session_of_a_runtimes_database_is_found_by_id_and_by_folder(
         assert "2 sessions begin with" in await error_of(client, "context", session="ses_")
 
 
+def _joined(projects: Path, file: Path) -> Path:
+    """Write two sessions into one file."""
+    transcripts = sorted(path for path in projects.rglob("*.jsonl") if "agent-" not in path.name)
+    file.write_bytes(b"".join(path.read_bytes() for path in transcripts[:2]))
+    return file
+
+
+async def test_a_file_that_is_named_may_have_several_sessions(
+    projects: Path, tmp_path: Path
+) -> None:
+    file = _joined(projects, tmp_path / "sessions.jsonl")
+    async with stdio(tmp_path, str(file)) as client:
+        listed = (await answer_of(client, "sessions"))["sessions"]
+        assert len(listed) == 2
+        for session in listed:
+            name = session["session_id"]
+            answer = await answer_of(client, "context", session=name)
+            assert answer["used_tokens"] == session["used_tokens"], answer
+            assert (await answer_of(client, "compactions", session=name))["session_id"] == name
+
+
 async def test_of_several_sessions_that_work_in_a_folder_none_is_guessed(tmp_path: Path) -> None:
     written = OpencodeDatabase(tmp_path / "opencode.db", begin_ms=time.time_ns() // 1_000_000)
     for session in ("ses_a1", "ses_b2"):

@@ -331,8 +331,8 @@ COMMANDS = (
             "its first JSON object has the fields kind, text. con",
         ),
         (
-            '{"id":1,"timestamp":"2026-09-01","source":"agent","action":"run","args":{}}',
-            "this is an OpenHands before 1.0 session, which contextgauge does",
+            '{"type":"tool_call","call_id":"c","tool_call":{},"session_id":"s"}',
+            "this is a Cursor CLI session, which contextgauge does",
         ),
     ],
     ids=["unknown", "not read"],

@@ -98,7 +98,8 @@ def test_an_export_gives_the_same_answers_as_its_transcripts(
 ) -> None:
     done = command("export", str(projects), "--to", str(tmp_path / "tables"), "--merge")
     assert done.returncode == 0
-    records = len(replayed(command, projects))
+    measured = "SELECT count(*) AS n FROM (FROM tool_use UNION ALL BY NAME FROM user_turn)"
+    records = len(replayed(command, projects)) + answered(command, measured, projects)[0]["n"]
     assert f"{records} records in " in done.stderr.replace(",", "")
     for question in ("durations", "pressure", "SELECT * FROM receipts ORDER BY id"):
         assert answered(command, question, tmp_path / "tables") == answered(
@@ -118,6 +119,20 @@ def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
         assert question.title.endswith("?")
     assert set(VIEWS) <= set(engine.views())
     assert len(questions()) > 15
+
+
+def test_calls_of_tools_are_joined_with_their_results(command: Command, projects: Path) -> None:
+    tools = answered(command, "SELECT * FROM tools WHERE result_bytes IS NOT NULL", projects)
+    assert tools
+    assert all((row["duration_ms"] or 0) >= 0 and row["input_bytes"] > 0 for row in tools)
+    turns = answered(
+        command, "SELECT * FROM user_turns ORDER BY session_id, chain, number", projects
+    )
+    assert turns
+    numbers: dict[tuple[str, str], int] = Counter()
+    for row in turns:
+        numbers[row["session_id"], row["chain"]] += 1
+        assert row["number"] == numbers[row["session_id"], row["chain"]]
 
 
 def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Path) -> None:

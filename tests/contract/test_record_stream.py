@@ -57,6 +57,8 @@ class Kit:
     def __init__(self, log: Log, make: Callable[[str], RecordStream], topic: str) -> None:
         self.log, self._make, self.topic = log, make, topic
         self.topic_id = ""
+        self.first_ms = HOUR_MS
+        """How far back a group begins that has acknowledged nothing."""
 
     def stream(self) -> RecordStream:
         """Return a stream of the group, not running yet."""
@@ -132,7 +134,7 @@ async def kit(request: pytest.FixtureRequest, prefix: str) -> AsyncIterator[Kit]
         log = KafkaLog(options)
 
     def since_ms() -> int:
-        return clock.now_ms() - HOUR_MS
+        return clock.now_ms() - given.first_ms
 
     def pending_ms() -> int:
         return clock.now_ms() - 2 * HOUR_MS
@@ -198,6 +200,16 @@ async def test_acknowledged_records_are_not_redelivered(kit: Kit) -> None:
     async with kit.reading() as taking:
         await until(lambda: len(taking.arrivals) == 1)
     assert taking.values() == [b"6"]
+
+
+async def test_what_came_since_the_first_start_is_not_left_out_by_the_next(kit: Kit) -> None:
+    kit.first_ms = 0
+    await kit.commit(b"before")
+    async with kit.reading() as taking:
+        await kit.commit(b"1")
+        await until(lambda: taking.values() == [b"1"])
+    async with kit.reading() as taking:
+        await until(lambda: taking.values() == [b"1"])
 
 
 async def test_positions_of_a_former_topic_are_not_continued(kit: Kit) -> None:

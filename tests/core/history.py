@@ -74,6 +74,7 @@ class History:
         window: int | None = WINDOW,
         messages: int = 1,
         at: float | None = -1,
+        late: bool | None = None,
         **more: str | None,
     ) -> Record:
         """An API response told the size."""
@@ -90,6 +91,7 @@ class History:
             used_percent=used * 10_000 // window / 100 if window else None,
             messages=messages,
             messages_total=messages + 100,
+            late=late,
         )
         return self.record(data, at)
 

@@ -191,7 +191,7 @@ def test_an_empty_prompt_has_no_share() -> None:
     assert profit_of(empty, told.compacted()).cache_share_before is None
 
 
-def test_nobody_waits_for_a_compaction_in_the_background() -> None:
+def test_no_agent_waits_for_a_compaction_in_the_background() -> None:
     told = Session()
     profit = profit_of(told.boundary(duration_source="precomputed"))
     assert (profit.duration_ms, profit.waited_ms) == (30_000, 0)

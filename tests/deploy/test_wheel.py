@@ -254,7 +254,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     kept.write_text('[conversations]\nsessions = ["*"]\n')
     here.environment["CONTEXTGAUGE_COMPACTION_FILE"] = str(kept)
     serving = (["serve"], ["ingest"], viewed)
-    for worker in (["derive"], ["project"], ["conversations"], *serving, alerting):
+    for worker in (["derive"], ["project"], ["conversations"], ["otel"], *serving, alerting):
         here.start(*worker)
     here.run("publish", "projects")
     taken(here)
@@ -280,7 +280,7 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     served(serve)
     assert "no errors" in here.run("doctor")
     assert here.stop() == dict.fromkeys(
-        ("derive", "project", "conversations", "serve", "ingest", "control", "view"), 0
+        ("derive", "project", "conversations", "otel", "serve", "ingest", "control", "view"), 0
     )
     here.run("stack", "down")
     assert here.used == COMMANDS, "a command is not tried here"

@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from schemas.records import DATA_CLASS_BY_KIND
+from streams.codec.otel_events import ATTRIBUTES, EVENT_PREFIX
+from streams.codec.otel_figures import INSTRUMENTS
 from tests.docs.test_docs import _FENCED, DOCUMENTS, ROOT, _name
 
 _PACKAGES = ("contextgauge", "schemas", "streams")
@@ -59,8 +62,11 @@ _COMMENT = re.compile(r"(?:^|\s)(?:#|//|--|\*) ?(.*)$", re.MULTILINE)
 _LISTS = {"CONTEXTGAUGE_": "docs/SETTINGS.md", "contextgauge_": "docs/METRICS.md"}
 """Documents with all settings and all metrics: how these names begin."""
 
+_EXPORTED = ATTRIBUTES | INSTRUMENTS.keys() | {EVENT_PREFIX + kind for kind in DATA_CLASS_BY_KIND}
+"""Names in OpenTelemetry, which begin as modules do."""
+
 _FOREIGN = re.compile(
-    "AmazonMSK_|CoreMessage|EventSource|GEMINI_TELEMETRY_OTLP_ENDPOINT|HTTPS?_PROXY|SQLITE_TMPDIR|"
+    "AmazonMSK_|CoreMessage|EventSource|GEMINI_TELEMETRY_OTLP_ENDPOINT|OTEL_[A-Z_]+|HTTPS?_PROXY|SQLITE_TMPDIR|"
     "compactionEvent|conversation_id|create_react_agent|estimate(?:Messages)?Tokens|"
     "formatMessagesForSummary|generateContent|messages_summarized|minReadySeconds|"
     "otlp(?:Endpoint|Protocol)|previous_response_id|trust_env"
@@ -207,7 +213,8 @@ def _missing_symbols(text: str) -> Iterator[str]:
         if modules and not any(symbol in _names(each) for each in modules):
             yield f"there is no {symbol} in {file}"
     for named in set(_DOTTED.findall(prose)):
-        if not _NOT_CODE.search(named) and (lack := _wrong_dotted(named)):
+        is_code = named not in _EXPORTED and not _NOT_CODE.search(named)
+        if is_code and (lack := _wrong_dotted(named)):
             yield lack
     for named in set(_NAME.findall(prose)):
         lists = [each for prefix, each in _LISTS.items() if named.startswith(prefix)]

@@ -40,6 +40,7 @@ from streams.ports.inspection import (
     StoreFacts,
     TopicFacts,
     TopicPartition,
+    TranscriptFacts,
 )
 
 NOW = 1_800_000_000_000
@@ -157,6 +158,7 @@ HEALTHY = Facts(
     store=STORE,
     views=VIEWS,
     ingest=IngestFacts("127.0.0.1:8643", is_there=True),
+    transcripts=TranscriptFacts(3, 3, {}),
 )
 KAFKA_FIELDS = {field.name for field in fields(KafkaFacts)}
 

@@ -13,6 +13,7 @@ from streams.ports.inspection import (
     Failure,
     Group,
     IngestFacts,
+    TranscriptFacts,
 )
 from tests.doctor.cases import (
     AWAY,
@@ -173,6 +174,12 @@ TOPIC_PROBLEMS: list[Problem] = [
 ]
 
 FLOW_PROBLEMS: list[Problem] = [
+    (
+        "transcripts.readable",
+        "warning",
+        facts(transcripts=TranscriptFacts(9, 9, {f"{number}.json": "torn" for number in range(7)})),
+        "2 more cannot be read",
+    ),
     (
         "ingest.ready",
         "warning",

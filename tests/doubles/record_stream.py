@@ -89,6 +89,7 @@ class MemoryRecordStream:
             known = self.acknowledged.get(partition)
             since_ms = self._since_ms() if known is None else self._pending_ms()
             positions[partition] = max(known or 0, await reader.offset_at(partition, since_ms))
+            self.acknowledged.setdefault(partition, positions[partition])
         for partition, position in positions.items():
             reader.seek(partition, position)
         handler.assigned(positions)

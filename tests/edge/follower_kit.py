@@ -1,7 +1,7 @@
 """A follower over real files, with a clock that the test moves."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import zstandard
 from streams.edge.files import reading as files
 from streams.edge.files.follower import Follower
 from streams.edge.files.positions import Position, from_entry
-from streams.edge.files.watch import TranscriptFile, TranscriptFinder
+from streams.edge.files.watch import Look, TranscriptFinder
 from streams.ports import LineBatch
 
 ROLLOUT = "rollout-2026-08-16T14-07-04-01a00ae5-0000-7000-8000-000000000001.jsonl"
@@ -48,12 +48,12 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        look: Callable[[float], list[TranscriptFile]]
+        look: Look
         if self.follow:
             look = TranscriptFinder(self.paths).look
         else:
             transcripts = files.find(self.paths)
-            look = lambda _: transcripts  # noqa: E731
+            look = lambda _now_s, _failed: transcripts  # noqa: E731
         self.follower = Follower(
             look,
             self.positions,

@@ -24,7 +24,7 @@ FRAMES = [
 ]
 CHAT = {"sessionId": SESSION, "projectHash": "f00"}
 MESSAGES = [{"id": "u1", "type": "user", "content": "go"}, {"id": "g1", "type": "gemini"}]
-OPENHANDS = {"id": 1, "timestamp": "2026-09-01", "source": "agent", "action": "run", "args": {}}
+CURSOR_CLI = {"type": "tool_call", "call_id": "c", "tool_call": {}, "session_id": "s"}
 
 
 def compact(body: object) -> bytes:
@@ -169,18 +169,17 @@ def test_lines_behind_a_torn_one_keep_their_numbers(
 def test_a_file_of_another_runtime_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = written(tmp_path, compact(OPENHANDS) + b"\n", "a.jsonl")
+    path = written(tmp_path, compact(CURSOR_CLI) + b"\n", "a.jsonl")
     with pytest.raises(
-        ConfigError, match=r"this is an OpenHands before 1.0 session, which .* does not read yet"
+        ConfigError, match=r"this is a Cursor CLI session, which .* does not read yet"
     ):
         lines_of(path)
-    with pytest.raises(ConfigError, match=r"<stdin>: this is an OpenHands before 1.0 session"):
-        piped(compact(OPENHANDS) + b"\n", monkeypatch)
+    with pytest.raises(ConfigError, match=r"<stdin>: this is a Cursor CLI session"):
+        piped(compact(CURSOR_CLI) + b"\n", monkeypatch)
 
 
 UNREAD: dict[str, list[dict[str, object]]] = {
     "Kimi CLI context": [{"role": "_usage", "token_count": 1}],
-    "OpenHands before 1.0": [OPENHANDS],
     "Cursor CLI": [
         {
             **dict.fromkeys(("apiKeySource", "cwd", "session_id", "model"), "a"),
@@ -207,6 +206,12 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
     assert found.format.label == label
 
 
+def test_a_chat_of_warnings_alone_is_known_by_its_header(tmp_path: Path) -> None:
+    warned = {"id": "w", "timestamp": "2026-02-03", "type": "warning", "content": "A hook failed."}
+    chat = {**CHAT, "messages": [warned]}
+    assert refusal_of(str(written(tmp_path, json.dumps(chat, indent=1).encode()))) is None
+
+
 def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
     for body in (FRAMES[0], CHAT, {"type": "session_meta", "payload": {"id": "s"}}):
         assert refusal_of(str(written(tmp_path, compact(body)))) is None
@@ -231,7 +236,7 @@ def test_a_stream_that_began_before_is_known_by_its_later_messages(
 def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: Path) -> None:
     array = b"[" + b",".join(map(compact, FRAMES)) + b"]"
     written(tmp_path, array, "execution.json")
-    written(tmp_path, json.dumps([OPENHANDS]).encode(), "openhands.json")
+    written(tmp_path, json.dumps([CURSOR_CLI]).encode(), "cursor.json")
     written(tmp_path, json.dumps({**CHAT, "messages": []}).encode(), "chat.json")
     for name, content in {
         "empty.json": b"",
@@ -246,19 +251,19 @@ def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: 
     sources = reading.expand([str(tmp_path)], unsupported=counter)
     names = [source.path.name for source in sources if source.path is not None]
     assert names == ["chat.json", "execution.json"]
-    assert counter == {"OpenHands before 1.0": 1}
+    assert counter == {"Cursor CLI": 1}
     # What became one is found once the folder is listed again.
     written(tmp_path, array, "torn.json")
     assert len(reading.find([str(tmp_path)])) == 4
 
 
 def test_a_folder_counts_the_files_of_other_runtimes(tmp_path: Path) -> None:
-    written(tmp_path, compact(OPENHANDS), "a.jsonl")
+    written(tmp_path, compact(CURSOR_CLI), "a.jsonl")
     written(tmp_path, compact(FRAMES[0]), "b.jsonl")
     counter: Counter[str] = Counter()
     sources = reading.expand([str(tmp_path)], unsupported=counter)
     assert [source.path.name for source in sources if source.path is not None] == ["b.jsonl"]
-    assert counter == {"OpenHands before 1.0": 1}
+    assert counter == {"Cursor CLI": 1}
 
 
 def test_chats_that_are_documents_are_found_in_a_folder(tmp_path: Path) -> None:

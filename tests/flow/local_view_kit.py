@@ -44,13 +44,14 @@ class Run:
         tag: str = "tag",
         others: OtherProcesses[UnreadFiles] | None = None,
         windows: OutsideWindows | None = None,
+        marks: Callable[[SqliteStore], dict[str, bytes]] = SqliteStore.marks,
     ) -> None:
         self._others = others
         self.store = SqliteStore(file, tag)
         self.clock = Hands(2_000_000_000.0)
         finder = TranscriptFinder([str(folder)])
         self.transcripts = LocalTranscripts(
-            finder.look, self.store.marks(), self.clock, lambda _text: None
+            finder.look, marks(self.store), self.clock, lambda _text: None
         )
         self.derivation = LocalDerivation(RULES, self.store, lambda: None, windows=windows)
         self.read: list[str] = []

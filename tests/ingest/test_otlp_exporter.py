@@ -1,10 +1,13 @@
-"""The exporters of OpenTelemetry's Python SDK, pointed at `contextgauge ingest` and a Kafka."""
+"""The exporters of OpenTelemetry for Python and Node.js, pointed at `contextgauge ingest`."""
 
 import asyncio
 import json
+import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from opentelemetry._logs import SeverityNumber
@@ -23,6 +26,8 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from streams.edge.telemetry.server import listening, port_of
 from tests.commands import Command
 from tests.e2e.test_publisher import create, written
+from tests.npm_files import ROOT, fetched
+from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served, until
 
 pytestmark = pytest.mark.service
@@ -88,11 +93,42 @@ def _export_metrics(url: str) -> None:
     provider.shutdown()
 
 
-async def test_the_sdks_exporters_need_nothing_but_the_address(
-    ingest: Served, kafka: str, prefix: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def _export_by_python(url: str) -> None:
     for export in (_export_logs, _export_spans, _export_metrics):
-        await asyncio.to_thread(export, ingest.url)
+        export(url)
+
+
+def _export_by_node(url: str, form: str) -> None:
+    packages = fetched(ROOT / "build/node/node_modules", "make frameworks-setup")
+    script = ROOT / "tests/frameworks/node/export.cjs"
+    environment = {**os.environ, "NODE_PATH": str(packages)}
+    done = subprocess.run(
+        ["node", script, url, form],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        pytest.param(_export_by_python, id="python"),
+        pytest.param(partial(_export_by_node, form="http"), id="node-json"),
+        pytest.param(partial(_export_by_node, form="proto"), id="node-protobuf"),
+    ],
+)
+async def test_the_sdks_exporters_need_nothing_but_the_address(
+    ingest: Served,
+    kafka: str,
+    prefix: str,
+    caplog: pytest.LogCaptureFixture,
+    export: Callable[[str], None],
+) -> None:
+    await asyncio.to_thread(export, ingest.url)
     assert caplog.messages == []
     bodies = [json.loads(record.value or b"") for _, record in await written(kafka, prefix)]
     usages = {

@@ -106,7 +106,7 @@ def test_a_call_costs_its_tokens_at_their_rates() -> None:
     assert price.cost(tokens) == Cost(Decimal("0.13875"), is_complete=True)
 
 
-def test_what_is_unknown_is_left_out_and_said() -> None:
+def test_what_is_unknown_makes_a_cost_incomplete() -> None:
     price = table(row()).find("m-1", NOON)
     assert price
     assert price.cost(TokenCounts(input=1_000_000, output=None)) == part(2)

@@ -273,6 +273,16 @@ def test_a_truncation_is_an_edit_that_names_the_window() -> None:
     assert every(given.records, ContextLimits)[-1].window == 64_000
 
 
+def test_a_truncation_that_removed_nothing_names_the_window_alone() -> None:
+    given = Given()
+    kept = {"tokensRemovedDuringTruncation": 0, "messagesRemovedDuringTruncation": 0}
+    given.take(
+        START, TURN[2], event("session.truncation", 9, tokenLimit=64_000, **kept), hint=SESSION
+    )
+    assert every(given.records, ContextEdit) == []
+    assert every(given.records, ContextLimits)[-1].window == 64_000
+
+
 def test_a_file_without_the_sessions_id_is_of_its_folders_session(tmp_path: Path) -> None:
     started = START | {"data": {"copilotVersion": "1.0.66"}}
     records = records_of(tmp_path, {EVENTS: [started, *TURN, *COMPACTED, *END]})

@@ -70,6 +70,19 @@ def test_a_conversation_has_its_size_and_cursors_own_limit(written: CursorDataba
     assert titles_in(str(written.path)) == {CONVERSATION: "Parser"}
 
 
+def test_an_older_conversation_has_the_size_of_its_last_answer(written: CursorDatabase) -> None:
+    answers = [("a", 8_000), ("c", 9_500), ("b", 0), ("d", None)]
+    for name, sent in reversed(answers):
+        counts = {} if sent is None else {"tokenCount": {"inputTokens": sent, "outputTokens": 50}}
+        written.put(f"bubbleId:{CONVERSATION}:{name}", json.dumps({"type": 2, **counts}).encode())
+    headers = [{"bubbleId": name} for name, _ in (*answers, ("gone", None))]
+    own = {"contextTokenLimit": None, "modelConfig": None}
+    written.conversation(CONVERSATION, None, fullConversationHeadersOnly=headers, **own)
+    written.conversation("none", None, fullConversationHeadersOnly={})
+    assert one(derived(written).records, ContextReading).used_tokens == 9_500
+    assert titles_in(str(written.path)) == {CONVERSATION: "Parser"}
+
+
 def test_no_window_is_taken_from_a_models_name(written: CursorDatabase) -> None:
     written.conversation(CONVERSATION, 44_000, contextTokenLimit=None)
     records = derived(written).records

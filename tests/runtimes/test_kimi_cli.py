@@ -102,6 +102,28 @@ def test_a_compaction_has_its_start_its_end_and_its_sizes(tmp_path: Path) -> Non
     assert (boundary.duration_ms, boundary.trigger) == (21_500, None)
 
 
+def test_a_subagent_without_a_wire_is_a_chain_of_its_sessions_wire(tmp_path: Path) -> None:
+    """As wires before March 2026 have it; a public one has 62 such steps next to 81 of its own."""
+    step = status("s1", 0, 5_000, 2_000, 131_072)["message"]
+    own = sent("SubagentEvent", 6.5, task_tool_call_id="t1", event=step)
+    again = sent("SubagentEvent", 7, agent_id="a7", task_tool_call_id="t1", event=step)
+    records = records_of(tmp_path, {WIRE: [*MAIN[:5], own, again, *MAIN[6:]]})
+    assert sizes(records) == [(184_000, 262_144), (12_000, 262_144)]
+    assert sizes(records, "t1") == [(7_000, 131_072)]
+
+
+@pytest.mark.parametrize(
+    ("share", "window"),
+    [(184_000 / 262_144, 262_144), (0.702, None), (5e-324, None), (1, None), (2.0, None)],
+)
+def test_a_window_that_is_not_named_is_that_of_the_share(share: float, window: int | None) -> None:
+    step = status("m1", 3.5, 4_000, 180_000)
+    payload = step["message"]["payload"] | {"context_usage": share, "max_context_tokens": None}
+    given = Given()
+    given.take(HEAD, step | {"message": step["message"] | {"payload": payload}}, hint=SESSION)
+    assert [each.window for each in every(given.records, ContextReading)] == [window]
+
+
 def test_a_command_is_no_message(tmp_path: Path) -> None:
     asked = sent("TurnBegin", 9.5, user_input="/compact the parser")
     cleared = sent("TurnBegin", 50.5, user_input=[{"type": "text", "text": "/clear"}])
@@ -135,7 +157,12 @@ def test_a_message_without_its_parts_gives_nothing(message: object) -> None:
 
 def test_published_without_texts_or_shortened_the_figures_are_the_same(tmp_path: Path) -> None:
     asked = sent("TurnBegin", 9.5, user_input=f"/compact {WORDS}")
-    capture = {WIRE: [*MAIN[:7], asked, *MAIN[7:]], AGENT: CAPTURE[AGENT]}
+    begun = sent("TurnBegin", 9.6, user_input=WORDS)["message"]
+    own = [
+        sent("SubagentEvent", 9.6, task_tool_call_id="t1", event=each)
+        for each in (begun, status("s2", 0, 5_000, 2_000)["message"])
+    ]
+    capture = {WIRE: [*MAIN[:7], asked, *own, *MAIN[7:]], AGENT: CAPTURE[AGENT]}
     shown = figures(records_of(tmp_path / "whole", capture))
     assert figures(without_texts(tmp_path / "a", capture, WORDS)) == shown
     long = sent("TurnBegin", 1.25, user_input=[{"type": "text", "text": WORDS * 300}])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from contextgauge.containers import Scout
+from contextgauge.errors import ConfigError
 from contextgauge.normalise.pi.entries import usage_of
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import Usage
@@ -18,6 +19,7 @@ from schemas.records import (
     ContextReset,
     SessionInfo,
 )
+from streams.edge.files import reading as files
 from streams.edge.files.names import is_no_transcript, name_of
 from tests.core.given import Given, every, limits, one
 from tests.runtimes.pi_captures import (
@@ -37,6 +39,7 @@ from tests.runtimes.pi_captures import (
     taken,
     usage,
 )
+from tests.runtimes.runtimes_kit import write
 
 
 def test_r32_a_session_has_sizes_a_boundary_and_its_own_cost() -> None:
@@ -94,6 +97,8 @@ def test_r32_an_answer_that_failed_is_no_reading() -> None:
         ({"input": 10, "cacheRead": 40, "output": 5, "totalTokens": 15}, Usage(0, None, 40)),
         ({"input": 100, "cacheRead": 40, "output": 5}, Usage(100, None, 40)),
         ({"output": 5}, None),
+        # Kimi's cached part is rounded up to blocks of 64 (a public OpenClaw session has -144).
+        ({"input": -16, "cacheRead": 64, "output": 5, "totalTokens": 53}, Usage(0, None, 48)),
     ],
 )
 def test_r07_cached_tokens_that_a_total_shows_to_be_inside_count_once(
@@ -230,6 +235,25 @@ def test_r31_what_openclaw_writes_before_a_persons_words_is_not_theirs(text: str
         assert [each.of_user for each in words_of([before + text])] == [text]
     quoted = f"Look: {text}\n{known}"
     assert words_of([quoted])[0].of_user == quoted
+
+
+def test_r01_entries_without_a_head_are_of_the_session_that_a_runtimes_path_names(
+    tmp_path: Path,
+) -> None:
+    """As of a session whose beginning was lost, of which there is a public one."""
+    path = f".openclaw/agents/main/sessions/{SESSION}.jsonl"
+    write(tmp_path, {path: SESSION_ENTRIES[3:], "other.jsonl": SESSION_ENTRIES[3:]})
+    (own,) = files.read(files.expand([str(tmp_path / path)]))
+    assert {line.session_hint for line in own} == {SESSION}
+    (other,) = files.read(files.expand([str(tmp_path / "other.jsonl")]))
+    assert {line.session_hint for line in other} == {None}
+
+
+def test_openclaws_traces_are_refused_with_what_to_read_instead(tmp_path: Path) -> None:
+    trace = {"traceSchema": "openclaw-trajectory", "type": "model.completed", "sessionId": SESSION}
+    path = write(tmp_path, {f"{SESSION}.trajectory.jsonl": [trace]})
+    with pytest.raises(ConfigError, match=r"without `\.trajectory`"):
+        files.expand([str(path / f"{SESSION}.trajectory.jsonl")])
 
 
 def test_what_lies_next_to_openclaws_sessions_is_no_transcript() -> None:

@@ -1,11 +1,14 @@
 """One secured Kafka and Redis for all tests of this folder."""
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.conftest import require
-from tests.secure.services import Secured
+from tests.secure.documented import kafka_acls, redis_acl
+from tests.secure.services import PASSWORD, Secured
 
 
 @pytest.fixture(scope="package")
@@ -35,3 +38,14 @@ def secured_redis(secured_folder: Secured) -> Secured:
     require(secured_folder.start_redis)
     require(lambda: secured_folder.start_redis(mutual=True))
     return secured_folder
+
+
+@pytest.fixture(scope="package")
+def granted(secured_kafka: Secured, secured_redis: Secured) -> Secured:
+    """Kafka and Redis with the document's users and their rights, and none besides."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # a program each, most of it starting
+        list(pool.map(secured_kafka.acl, kafka_acls()))
+    for user in ("projector", "reader", "controller"):
+        rules = redis_acl(user, password=PASSWORD)
+        secured_redis.redis().execute_command("ACL", "SETUSER", user, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
+    return secured_kafka

@@ -34,7 +34,7 @@ PASSWORD = "marker-password"  # noqa: S105 -- of servers that live as long as a 
 
 USERS = (
     *("admin", "publisher", "deriver", "projector", "controller", "operator", "creator"),
-    *("analyst", "requester", "outsider"),
+    *("analyst", "requester", "exporter", "outsider"),
 )
 
 
@@ -212,6 +212,12 @@ class Secured:
         self.running.append(process)
         assert _wait(process, ready), log_file.read_text()[-2000:]
         return process
+
+
+def component(secured: Secured, user: str, redis_user: str | None = None) -> dict[str, str]:
+    """Return the settings of a component: its user, and the names without prefixes."""
+    redis = secured.redis_settings(redis_user) if redis_user else {}
+    return secured.kafka_settings("sasl_ssl", user) | redis | {"PARTITIONS": "2"}
 
 
 def url_with(url: str, user: str, password: str) -> str:

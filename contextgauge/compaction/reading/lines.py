@@ -10,11 +10,11 @@ import hashlib
 from typing import Final, TypeAlias
 
 from contextgauge.json_codec import dumps
-from contextgauge.normalise.claude_code.conversation import OWN_FIELD
 from contextgauge.normalise.fields import flag, long_name, mapping, name
 from contextgauge.normalise.responses import SYNTHETIC_MODEL, answer_of, inner_boundary
 from contextgauge.normalise.runtimes import HEADS, line_of
 from contextgauge.normalise.signals import Reset, Response
+from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]
@@ -37,8 +37,11 @@ def reduced(line: Line) -> dict[str, Json] | None:
 
     Reducing what was reduced changes nothing.
     """
-    if _is_of_side(line):
-        return None
+    return None if _is_of_side(line) else reduced_of_any(line)
+
+
+def reduced_of_any(line: Line) -> dict[str, Json] | None:
+    """Return what matters of a line of the main conversation, or of a subagent's own."""
     conversation = line_of(line).conversation
     kept = None if conversation is None else conversation(line)
     if is_linked(line):

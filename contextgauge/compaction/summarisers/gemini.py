@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final, cast
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.summarisers.model import UNCOMPRESSED, Answer, SdkModel, Stop
 from contextgauge.compaction.summarisers.prompts import Prompt
+from contextgauge.normalise.usage import gemini_output
 
 if TYPE_CHECKING:
     from google.genai.types import (
         ContentListUnionDict,
         GenerateContentConfigDict,
         GenerateContentResponse,
+        GenerateContentResponseUsageMetadata,
     )
 
 _STOPS: Final[Mapping[str | None, Stop]] = {
@@ -73,5 +75,15 @@ def _read(reply: "GenerateContentResponse") -> Answer:
         reply.model_version,
         usage.prompt_token_count if usage else None,
         usage.cached_content_token_count if usage else None,
-        (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0) if usage else None,
+        None if usage is None else _output(usage),
+    )
+
+
+def _output(usage: "GenerateContentResponseUsageMetadata") -> int | None:
+    return gemini_output(
+        usage.candidates_token_count,
+        usage.thoughts_token_count,
+        prompt=usage.prompt_token_count,
+        tool=usage.tool_use_prompt_token_count,
+        total=usage.total_token_count,
     )

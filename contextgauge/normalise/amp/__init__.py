@@ -45,7 +45,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.normalise.usage import anthropic_usage
 from contextgauge.records import Json
 
@@ -233,6 +233,7 @@ ADAPTERS: Final = (
         prompt_words=("role",),
         tells=Tells(
             version="2026.6",
+            compared=Compared(3, 7),
             window=Source.MEASURED,
             size=Source.MEASURED,
             end=Source.MEASURED,

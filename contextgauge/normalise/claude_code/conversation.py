@@ -5,10 +5,8 @@ from typing import Final
 
 from contextgauge.normalise.fields import flag, mapping
 from contextgauge.normalise.signals import Body
+from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.records import Json
-
-OWN_FIELD: Final = "contextgauge"
-"""In a boundary's metadata: the plan and edit of a compaction that the service made."""
 
 _METADATA: Final = (
     ("preserved_segment", "preservedSegment"),

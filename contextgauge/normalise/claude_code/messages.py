@@ -52,7 +52,7 @@ from contextgauge.normalise.signals import (
     TurnEnded,
     UserLine,
 )
-from contextgauge.normalise.spellings import is_transcript
+from contextgauge.normalise.spellings import is_telemetry, is_transcript
 from contextgauge.record_words import ExhaustedReason, Trigger
 from contextgauge.records import Json
 from contextgauge.reported_receipt import ReportedReceipt
@@ -86,7 +86,9 @@ def assistant(body: Body) -> tuple[Signal, ...]:
     if is_no_response(body, message):
         usage = mapping(body, "context_usage", "contextUsage")
         return () if usage is None else context_usage(usage)
-    response = read_response(body, message, output_is_final=is_transcript(body))
+    is_whole = is_telemetry(body)  # of which no further line comes
+    is_final = is_whole or is_transcript(body)
+    response = read_response(body, message, output_is_final=is_final, is_whole=is_whole)
     return (*named_window(body, message, response), response)
 
 

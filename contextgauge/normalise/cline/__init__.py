@@ -25,7 +25,7 @@ from contextgauge.normalise.adapter import (
 )
 from contextgauge.normalise.cline import sessions, tasks
 from contextgauge.normalise.responses import CONTENT
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 FIELDS: Final[Fields] = {
     "ts": Meaning.FIGURES,
@@ -148,6 +148,15 @@ ADAPTERS: Final = (
         prompt_words=("say",),
         tells=Tells(
             version="3.72",
+            compared=Compared(
+                4,
+                196,
+                sources=(
+                    "CoreGems/Cline-Xray: task_sample/ui_messages.json",
+                    "Jeehunter/mcp-vscode-server: ui_messages.json",
+                    "haram-333/fineye: ui_messages.json",
+                ),
+            ),
             window=Source.DERIVED,
             size=Source.MEASURED,
             end=Source.MEASURED,

@@ -22,7 +22,7 @@ from contextgauge.normalise.fields import long_name, mapping
 from contextgauge.normalise.responses import CONTENT
 from contextgauge.normalise.signals import Body
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 
 def _data(fields: Fields) -> Fields:
@@ -119,6 +119,7 @@ ADAPTERS: Final = (
         prompt_words=("user.message",),
         tells=Tells(
             version="1.0.81",
+            compared=Compared(8, 4, mended=3),
             window=Source.MEASURED,
             size=Source.MEASURED,
             start=Source.MEASURED,

@@ -189,11 +189,16 @@ def compaction_complete(body: Body) -> tuple[Signal, ...]:
 
 
 def truncation(body: Body) -> tuple[Signal, ...]:
-    """Return that the oldest messages were removed, and the window."""
+    """Return the window, and that the oldest messages were removed.
+
+    Older versions write one for each request, which says that nothing had to be removed.
+    """
     payload = _payload(body)
     metadata: Body = {each: payload[each] for each in TRUNCATION_FIGURES if each in payload}
     removed = count(payload, "tokensRemovedDuringTruncation")
     own = _window(payload) if name(body, "agentId") is None else ()
+    if removed == 0 and not count(payload, "messagesRemovedDuringTruncation"):
+        return own
     return (*own, MicroCompaction(metadata, removed))
 
 

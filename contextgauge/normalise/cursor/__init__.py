@@ -2,8 +2,9 @@
 
 Cursor publishes no source: this is what public readers of its `cursorDiskKV` agree on, up to 2.x.
 A conversation is one row, which takes the place of the row before whenever it changes, and gives
-the size of the context and the limit by which Cursor shows it in percent. The files of its CLI
-(`store.db`) have no sizes.
+the size of the context and the limit by which Cursor shows it in percent. In the middle of 2025 it
+had neither: then it is what the last answer was sent, which a row of its own has (a public database
+of version 0.50 does). The files of its CLI (`store.db`) have no sizes.
 """
 
 from typing import Final
@@ -21,7 +22,7 @@ from contextgauge.normalise.fields import count, in_range, name, window
 from contextgauge.normalise.limit_signals import OwnWindow
 from contextgauge.normalise.signals import Body, Response, SessionFacts, Signal, Usage
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 _AUTOMATIC: Final = "default"
 """What stands for a model that Cursor chooses itself."""
@@ -51,19 +52,39 @@ def moment(body: Body) -> int | None:
     return None if changed_ms is None else in_range(changed_ms)
 
 
-_ROWS: Final = """
+_LAST: Final = """
+    SELECT json_extract(CAST(answer.value AS text), '$.tokenCount.inputTokens')
+    FROM json_each(own.data, '$.fullConversationHeadersOnly') AS header
+    JOIN cursorDiskKV AS answer
+        ON answer.key = 'bubbleId:' || own.id || ':' || json_extract(header.value, '$.bubbleId')
+    WHERE CASE WHEN json_valid(CAST(answer.value AS text))
+        THEN json_extract(CAST(answer.value AS text), '$.tokenCount.inputTokens') > 0 END
+    ORDER BY header.key DESC LIMIT 1
+"""
+"""Rows of answers are written again in any order: the conversation has theirs."""
+
+_OWN: Final = """
 WITH own AS (
-    SELECT rowid AS number, substr(key, 14) AS id, CAST(value AS text) AS data
-    FROM cursorDiskKV WHERE rowid > :after AND key GLOB 'composerData:?*'
+    SELECT rowid AS number, substr(key, 14) AS id,
+        CASE WHEN json_valid(CAST(value AS text)) THEN CAST(value AS text) END AS data
+    FROM cursorDiskKV WHERE rowid > $after AND key GLOB 'composerData:?*'
 ), conversation AS (
-    SELECT number, id, CAST(json_extract(data, '$.contextTokensUsed') AS integer) AS used,
+    SELECT number, id, CAST(coalesce(
+            json_extract(data, '$.contextTokensUsed'),
+            CASE WHEN json_type(data, '$.fullConversationHeadersOnly') IS 'array'
+                THEN ($last) END) AS integer) AS used,
         CAST(json_extract(data, '$.contextTokenLimit') AS integer) AS most,
         json_extract(data, '$.modelConfig.modelName') AS model,
+        json_extract(data, '$.name') AS title,
         coalesce(json_extract(data, '$.lastUpdatedAt'), json_extract(data, '$.createdAt'))
             AS changed
-    FROM own WHERE CASE WHEN json_valid(data)
-        THEN json_extract(data, '$.contextTokensUsed') > 0 ELSE 0 END
+    FROM own
 )
+""".replace("$last", _LAST)
+
+_ROWS: Final = (
+    _OWN.replace("$after", ":after")
+    + """
 SELECT number, id || ' ' || used || ' ' || coalesce(changed, ''), json_object(
     'runtime', 'cursor',
     'type', 'conversation',
@@ -72,14 +93,13 @@ SELECT number, id || ' ' || used || ' ' || coalesce(changed, ''), json_object(
     'used', used,
     'limit', most,
     'model', model)
-FROM conversation ORDER BY number LIMIT :limit
+FROM conversation WHERE used > 0 ORDER BY number LIMIT :limit
 """
+)
 
-_SESSIONS: Final = """
-SELECT substr(key, 14), json_extract(CAST(value AS text), '$.name') FROM cursorDiskKV
-WHERE key GLOB 'composerData:?*' AND CASE WHEN json_valid(CAST(value AS text))
-    THEN json_extract(CAST(value AS text), '$.contextTokensUsed') > 0 END
-"""
+_SESSIONS: Final = "$own SELECT id, title FROM conversation WHERE used > 0".replace(
+    "$own", _OWN.replace("$after", "-1")
+)
 
 _FIELDS: Final[Fields] = {
     **named(Meaning.NAME, "model runtime"),
@@ -106,11 +126,15 @@ ADAPTERS: Final = (
         ),
         tells=Tells(
             version="2.x",
+            compared=Compared(
+                2, 2, mended=2, sources=("Aleksey0x/CursorSync: globalStorage/state.vscdb",)
+            ),
             window=Source.MEASURED,
             size=Source.MEASURED,
             note="Cursor keeps the last size of a conversation: earlier ones are seen where it is "
-            "followed. Its summaries show as smaller sizes alone, and it does not keep the model "
-            "where it chooses it itself. Its CLI keeps no sizes.",
+            "followed. In the middle of 2025 it is that of the last answer, without a window. Its "
+            "summaries show as smaller sizes alone, and it does not keep the model where it "
+            "chooses it itself. Its CLI keeps no sizes.",
         ),
     ),
 )

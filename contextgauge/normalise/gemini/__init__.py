@@ -25,7 +25,7 @@ from contextgauge.normalise.adapter import (
     TextMark,
     tagged,
 )
-from contextgauge.normalise.fields import count, items, mapping, moment_ms, name
+from contextgauge.normalise.fields import items, mapping, moment_ms, name
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
@@ -36,7 +36,7 @@ from contextgauge.normalise.signals import (
     Signal,
     UserLine,
 )
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.normalise.usage import read_gemini_tokens
 from contextgauge.records import Json
 
@@ -51,7 +51,7 @@ def message(body: Body) -> tuple[Signal, ...]:
     if tokens is None:
         return ()
     key = name(body, "id")
-    usage, output = read_gemini_tokens(tokens), count(tokens, "output")
+    usage, output = read_gemini_tokens(tokens)
     model = name(body, "model")
     return (Response(key, key, model, usage, output, (), exhausted=False, boundary=None),)
 
@@ -151,6 +151,14 @@ ADAPTERS: Final = (
         compacts_itself=True,
         tells=Tells(
             version="0.56",
+            compared=Compared(
+                31,
+                314,
+                sources=(
+                    "entireio/cli: entire/checkpoints/v1",
+                    "wingorithm/Vibe-Coding-Comparison-Project: .gemini/tmp",
+                ),
+            ),
             window=Source.DERIVED,
             size=Source.MEASURED,
             end=Source.DERIVED,

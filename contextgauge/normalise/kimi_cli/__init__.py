@@ -1,7 +1,10 @@
 """Kimi CLI: the wire of a session, in which each message has a type and a payload.
 
-No line names the session: it is the folder's. A status has the size, the window and the usage of a
-step. A subagent has a wire of its own; what its parent's wire repeats of that is not read.
+Checked against MoonshotAI/kimi-cli 1.49.0 (src/kimi_cli/wire, soul/kimisoul.py). No line names the
+session: it is the folder's. A status has the size, the window and the usage of a step; before
+March 2026 the window shows in the share of it that the size is. A subagent has a wire of its own,
+and its parent's repeats what is in it: that is not read. Before there were such wires (commit
+ff09e97c) its parent's is the only one, which names the call that began it and no subagent.
 """
 
 import re
@@ -10,6 +13,7 @@ from typing import Final
 from contextgauge.normalise.adapter import (
     ABSENT,
     Adapter,
+    Fields,
     FileHead,
     Folders,
     Inside,
@@ -17,7 +21,7 @@ from contextgauge.normalise.adapter import (
     Meaning,
     named,
 )
-from contextgauge.normalise.fields import count, in_range, mapping, name, window
+from contextgauge.normalise.fields import MAX_COUNT, count, in_range, mapping, name, window
 from contextgauge.normalise.limit_signals import OwnWindow
 from contextgauge.normalise.responses import CONTENT, text_of
 from contextgauge.normalise.signals import (
@@ -33,7 +37,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.records import Json
 
 _COMMAND: Final = re.compile(r"\s*/(clear|reset|compact)(?:\s|\Z)")
@@ -54,6 +58,25 @@ def metadata(_: Body) -> tuple[Signal, ...]:
 def message(body: Body) -> tuple[Signal, ...]:
     """Return what a message of the wire says."""
     sent = mapping(body, "message") or {}
+    own = _of_subagent(sent)
+    return _read(sent if own is None else own)
+
+
+def subagent(body: Body) -> str | None:
+    """Return the subagent whose a message is that stands in the wire of its session alone."""
+    sent = mapping(body, "message") or {}
+    if _of_subagent(sent) is None:
+        return None
+    return name(mapping(sent, "payload") or {}, "task_tool_call_id")
+
+
+def _of_subagent(sent: Body) -> Body | None:
+    payload = mapping(sent, "payload") or {}
+    is_own = sent.get("type") == "SubagentEvent" and "agent_id" not in payload
+    return mapping(payload, "event") if is_own and "task_tool_call_id" in payload else None
+
+
+def _read(sent: Body) -> tuple[Signal, ...]:
     payload = mapping(sent, "payload") or {}
     match sent.get("type"):
         case "StatusUpdate":
@@ -82,16 +105,17 @@ def _prompt(payload: Body) -> tuple[Signal, ...]:
 def _status(payload: Body) -> tuple[Signal, ...]:
     """Return the window and the response; a status of other things has neither."""
     signals: list[Signal] = []
-    limit, usage = window(payload, "max_context_tokens"), mapping(payload, "token_usage")
+    usage = mapping(payload, "token_usage")
+    counts = Usage(
+        count(usage or {}, "input_other"),
+        count(usage or {}, "input_cache_creation"),
+        count(usage or {}, "input_cache_read"),
+    )
+    limit = window(payload, "max_context_tokens") or _window_by_share(payload, counts.used)
     if limit is not None:
         signals.append(OwnWindow(limit))
     if usage is not None:
         key = name(payload, "message_id")
-        counts = Usage(
-            count(usage, "input_other"),
-            count(usage, "input_cache_creation"),
-            count(usage, "input_cache_read"),
-        )
         output = count(usage, "output")
         signals.append(
             Response(
@@ -99,6 +123,15 @@ def _status(payload: Body) -> tuple[Signal, ...]:
             )
         )
     return tuple(signals)
+
+
+def _window_by_share(payload: Body, size: int) -> int | None:
+    """Return the window of which a size is the share that is named, if that is so exactly."""
+    share = payload.get("context_usage")
+    if not isinstance(share, float) or not size or not size / MAX_COUNT <= share <= 1:
+        return None
+    whole = round(size / share)
+    return whole if size / whole == share else None
 
 
 def moment(body: Body) -> int | None:
@@ -126,11 +159,16 @@ def beginning(words: str) -> str:
     return "" if command is None else command[0]
 
 
+_STEP: Final[Fields] = {
+    "user_input": CONTENT,
+    **named(Meaning.FIGURES, "context_usage context_tokens max_context_tokens token_usage"),
+    "message_id": Meaning.NAME,
+}
 _PAYLOAD: Final = Inside(
     {
-        "user_input": CONTENT,
-        **named(Meaning.FIGURES, "context_usage context_tokens max_context_tokens token_usage"),
-        "message_id": Meaning.NAME,
+        **_STEP,
+        **named(Meaning.NAME, "task_tool_call_id agent_id"),
+        "event": Inside({"type": Meaning.WORD, "payload": Inside(_STEP)}),
     }
 )
 _LINES: Final = (
@@ -151,6 +189,7 @@ ADAPTERS: Final = (
                 prompt=typed,
                 head=_of_file,
                 moment=moment,
+                thread=subagent,
             )
         },
         fields={"timestamp": Meaning.FIGURES},
@@ -168,6 +207,7 @@ ADAPTERS: Final = (
         beginning=beginning,
         tells=Tells(
             version="1.49.0",
+            compared=Compared(7, 460, mended=62),
             window=Source.MEASURED,
             size=Source.MEASURED,
             start=Source.MEASURED,
@@ -175,8 +215,7 @@ ADAPTERS: Final = (
             duration=Source.DERIVED,
             subagents=Source.MEASURED,
             note="The model, the folder and the summary are not in the wire. The trigger is "
-            "known of a compaction that a person asked for by `/compact`. Older versions report no "
-            "sizes of subagents.",
+            "known of a compaction that a person asked for by `/compact`.",
         ),
     ),
     Adapter(

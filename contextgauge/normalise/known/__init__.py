@@ -2,17 +2,12 @@
 
 from typing import Final
 
-from contextgauge.normalise.adapter import ABSENT, PRESENT, Adapter, Sign
+from contextgauge.normalise.adapter import ABSENT, Adapter, Sign
 from contextgauge.normalise.known.text_protocols import MARKS
 
 _INIT: Final = {"type": "system", "subtype": "init"}
-_EVENT: Final = {"id": PRESENT, "timestamp": str, "source": frozenset({"agent", "user"})}
 
 _SIGNS: Final[dict[str, tuple[Sign, ...]]] = {
-    "OpenHands before 1.0": (
-        {**_EVENT, "action": str, "args": dict},
-        {**_EVENT, "observation": str, "extras": dict},
-    ),
     "Gemini CLI stream": ({"type": "init", "timestamp": str, "session_id": str, "model": str},),
     "Cursor CLI": (
         {**_INIT, "apiKeySource": str, "model": str, "tools": ABSENT, "uuid": ABSENT},

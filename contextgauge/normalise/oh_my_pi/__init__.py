@@ -91,6 +91,7 @@ ADAPTERS: Final = (
         compacts_itself=True,
         tells=TELLS._replace(
             version="18.1",
+            compared=None,
             own_cost=Source.UNKNOWN,
             note="A subagent's file is a session of its own.",
         ),

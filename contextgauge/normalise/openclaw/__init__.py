@@ -22,7 +22,7 @@ from contextgauge.normalise.adapter import (
 from contextgauge.normalise.fields import mapping
 from contextgauge.normalise.pi import FIELDS, TELLS, conversation, entries
 from contextgauge.normalise.signals import Body, SessionFacts, Signal
-from contextgauge.normalise.tells import Source
+from contextgauge.normalise.tells import Compared, Source
 
 _FACTS: Final = entries.runtime_facts("openclaw")
 
@@ -82,11 +82,8 @@ ORDER BY rowid LIMIT :limit
 """
 
 _SESSIONS: Final = """
-SELECT session_id, display_name FROM session_windows
-WHERE EXISTS (
-    SELECT 1 FROM transcript_events
-    WHERE transcript_events.session_id = session_windows.session_id
-)
+SELECT DISTINCT transcript_events.session_id, display_name
+FROM transcript_events LEFT JOIN session_windows USING (session_id)
 """
 
 ADAPTERS: Final = (
@@ -119,8 +116,16 @@ ADAPTERS: Final = (
         database=Database((_ROWS,), (_SESSIONS,)),
         tells=TELLS._replace(
             version="2026.9",
+            compared=Compared(
+                79,
+                2_704,
+                2,
+                mended=30,
+                sources=("bhagya554/AITesterBlueprint_OpenClawMasterClass: agents/main/sessions",),
+            ),
             own_cost=Source.UNKNOWN,
-            note="From 2026.8 on, the sessions of an agent are in a database.",
+            note="From 2026.8 on, the sessions of an agent are in a database. A session that was "
+            "reset is left out: its file has another ending.",
         ),
         files=(
             rf"agents/[^/]+/sessions/(?P<session>{UUID})(?:-topic-[^/]*)?\.jsonl",
@@ -135,5 +140,12 @@ ADAPTERS: Final = (
             ),
         ),
         folders=Folders(("OPENCLAW_STATE_DIR",), ("~/.openclaw",), "agents"),
+    ),
+    Adapter(
+        runtime="openclaw",
+        label="OpenClaw trajectory",
+        instead="this is the diagnostic trace of an OpenClaw session, which repeats its prompts "
+        "and sums up its usage: name the file next to it without `.trajectory`",
+        signs=({"traceSchema": "openclaw-trajectory", "sessionId": str},),
     ),
 )

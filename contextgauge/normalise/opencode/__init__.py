@@ -48,8 +48,8 @@ from contextgauge.normalise.signals import (
     UserLine,
 )
 from contextgauge.normalise.spellings import COMMON
-from contextgauge.normalise.tells import Source, Tells
-from contextgauge.normalise.usage import summary_cost
+from contextgauge.normalise.tells import Compared, Source, Tells
+from contextgauge.normalise.usage import summary_cost, without_cached
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
@@ -95,7 +95,8 @@ def _counts(tokens: Body) -> tuple[Usage, int | None]:
     `output` leaves the reasoning out or not, by version.
     """
     cache = mapping(tokens, "cache") or {}
-    usage = Usage(count(tokens, "input"), count(cache, "write"), count(cache, "read"))
+    counted = without_cached(tokens.get("input"), count(cache, "read"), count(cache, "write"))
+    usage = counted or Usage(None, None, None)
     total = count(tokens, "total")
     return usage, count(tokens, "output") if total is None else max(0, total - usage.used)
 
@@ -161,12 +162,17 @@ def _facts(runtime: Runtime, body: Body) -> tuple[SessionFacts, ...]:
     return (SessionFacts(runtime, version, None, folder, None, only_new=is_subagent),)
 
 
-_ROWS: Final = """
+_MAIN: Final = """
 WITH RECURSIVE main(id, session_id) AS (
-    SELECT id, id FROM session WHERE parent_id IS NULL
+    SELECT id, id FROM $session
+    WHERE parent_id IS NULL OR parent_id NOT IN (SELECT id FROM $session)
     UNION ALL
-    SELECT session.id, main.session_id FROM session JOIN main ON session.parent_id = main.id
-), own AS (
+    SELECT $session.id, main.session_id FROM $session JOIN main ON $session.parent_id = main.id
+)"""
+"""The session that each one is of: a subagent's whose parent was deleted is one of its own."""
+
+_ROWS: Final = """
+$main, own AS (
     SELECT part.rowid AS number, part.id, part.message_id, part.time_created,
         CASE WHEN json_valid(part.data) THEN part.data ELSE 'null' END AS data,
         CASE WHEN json_valid(message.data) THEN message.data ELSE 'null' END AS message,
@@ -181,9 +187,9 @@ SELECT own.number, own.id, json_object(
     'runtime', '$runtime',
     'type', replace(json_extract(own.data, '$.type'), '-', '_'),
     'timestamp', own.time_created,
-    'sessionID', coalesce(main.session_id, own.parent_id, own.session_id),
-    'agentId', iif(own.parent_id IS NULL, NULL, own.session_id),
-    'isSidechain', json(iif(own.parent_id IS NULL, 'false', 'true')),
+    'sessionID', coalesce(main.session_id, own.session_id),
+    'agentId', iif(main.session_id <> own.session_id, own.session_id, NULL),
+    'isSidechain', json(iif(main.session_id <> own.session_id, 'true', 'false')),
     'part', json_object(
         'id', own.id,
         'messageID', own.message_id,
@@ -216,12 +222,7 @@ compaction gets another field at its end. A fork's copies are older than its ses
 out. A row that is no JSON says nothing."""
 
 _MESSAGES: Final = """
-WITH RECURSIVE main(id, session_id) AS (
-    SELECT id, id FROM session_v2 WHERE parent_id IS NULL
-    UNION ALL
-    SELECT session_v2.id, main.session_id
-    FROM session_v2 JOIN main ON session_v2.parent_id = main.id
-), own AS (
+$main, own AS (
     SELECT session_message.rowid AS number, session_message.id, session_message.type,
         session_message.time_created, session_message.time_updated,
         CASE WHEN json_valid(session_message.data) THEN session_message.data ELSE '{}' END AS data,
@@ -242,9 +243,9 @@ SELECT own.number, own.id, CASE
             ELSE 'compacted' END,
         'timestamp', CASE type WHEN 'assistant' THEN json_extract(data, '$.time.completed')
             WHEN 'compaction' THEN time_updated ELSE time_created END,
-        'sessionID', coalesce(main.session_id, own.parent_id, own.session_id),
-        'agentId', iif(own.parent_id IS NULL, NULL, own.session_id),
-        'isSidechain', json(iif(own.parent_id IS NULL, 'false', 'true')),
+        'sessionID', coalesce(main.session_id, own.session_id),
+        'agentId', iif(main.session_id <> own.session_id, own.session_id, NULL),
+        'isSidechain', json(iif(main.session_id <> own.session_id, 'true', 'false')),
         'part', json_object(
             'id', own.id,
             'status', json_extract(data, '$.status'),
@@ -275,12 +276,22 @@ _COPIED: Final = (
 )
 """Of a database with the older tables, and of one without them."""
 
-_SESSIONS: Final = (
-    "SELECT id, title FROM session WHERE parent_id IS NULL",
-    "SELECT id, title FROM session_v2 WHERE parent_id IS NULL",
-)
+_LISTED: Final = """
+$main
+SELECT $session.id, title FROM $session LEFT JOIN main ON main.id = $session.id
+WHERE coalesce(main.session_id, $session.id) = $session.id
+"""
 
-_QUERIES: Final = (_ROWS, *(_MESSAGES.replace("$copied", each) for each in _COPIED))
+
+def _of_table(query: str, table: str) -> str:
+    return query.replace("$main", _MAIN).replace("$session", table)
+
+
+_SESSIONS: Final = (_of_table(_LISTED, "session"), _of_table(_LISTED, "session_v2"))
+_QUERIES: Final = (
+    _of_table(_ROWS, "session"),
+    *(_of_table(_MESSAGES, "session_v2").replace("$copied", each) for each in _COPIED),
+)
 
 _PARTS: Final = {
     **named(Meaning.NAME, "id messageID"),
@@ -290,7 +301,9 @@ _PARTS: Final = {
 }
 
 
-def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> Adapter:
+def database_adapter(
+    label: str, key: Runtime, version: str, compared: Compared, **sign: object
+) -> Adapter:
     """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
     signs = ({**sign, "sessionID": str, "part": dict},)
     return Adapter(
@@ -326,6 +339,7 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
         prompt_words=('"text"',),
         tells=Tells(
             version,
+            compared=compared,
             window=Source.DERIVED,
             size=Source.MEASURED,
             start=Source.MEASURED,
@@ -342,4 +356,11 @@ def database_adapter(label: str, key: Runtime, version: str, **sign: object) -> 
     )
 
 
-ADAPTERS: Final = (database_adapter("opencode", "opencode", "2.0.26"),)
+ADAPTERS: Final = (
+    database_adapter(
+        "opencode",
+        "opencode",
+        "2.0.26",
+        Compared(1, 26, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+    ),
+)

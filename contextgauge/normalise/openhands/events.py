@@ -1,6 +1,6 @@
 """What the events of an OpenHands conversation say, each with the usage of its response."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
@@ -35,13 +35,16 @@ def lines(state: Body, others: Sequence[Sequence[Body]]) -> Iterator[Body]:
     (events,) = others
     usages, paid_s = _reported(state)
     own: Body = {"sessionId": (text(state, "id") or "").replace("-", "")}
-    zone = _zone_of(events, paid_s)
+    zone = zone_of(
+        (text(event, "timestamp"), paid_s.get(text(event, "llm_response_id") or ""))
+        for event in reversed(events)
+    )
     folder = long_name(mapping(state, "workspace") or {}, "working_dir")
     head: Body = {"kind": _STATE, "id": state.get("id"), "source": "environment", **own}
     first = text(events[0], "timestamp") if events else None
-    yield {**head, "timestamp": _zoned(first or "", zone), "cwd": folder}
+    yield {**head, "timestamp": zoned(first or "", zone), "cwd": folder}
     for event in events:
-        made = {**event, **own, "timestamp": _zoned(text(event, "timestamp") or "", zone)}
+        made = {**event, **own, "timestamp": zoned(text(event, "timestamp") or "", zone)}
         # Several calls of tools may be of one response.
         usage = usages.pop(text(event, "llm_response_id") or "", None)
         yield made if usage is None else {**made, "usage": usage}
@@ -64,13 +67,15 @@ def _reported(state: Body) -> tuple[dict[str, Body], dict[str, float]]:
     return usages, paid_s
 
 
-def _zone_of(events: Sequence[Body], paid_s: Mapping[str, float]) -> timezone | None:
-    """Return the zone of the events' times, which name none: a response is paid as it comes."""
-    for event in reversed(events):
-        cost_s = paid_s.get(text(event, "llm_response_id") or "")
-        shown = _time_in(text(event, "timestamp") or "")
-        if cost_s is not None and shown is not None and shown.tzinfo is None:
-            passed_s = shown.replace(tzinfo=UTC).timestamp() - cost_s
+def zone_of(known: Iterable[tuple[str | None, float | None]]) -> timezone | None:
+    """Return the zone of events' times, which name none, by the first whose response has another.
+
+    That is in seconds since 1970: of when it was paid, or made.
+    """
+    for written, made_s in known:
+        shown = _time_in(written or "")
+        if made_s is not None and shown is not None and shown.tzinfo is None:
+            passed_s = shown.replace(tzinfo=UTC).timestamp() - made_s
             offset_s = round(passed_s / _ZONE_S) * _ZONE_S
             return timezone(timedelta(seconds=offset_s)) if abs(offset_s) <= _MOST_S else None
     return None
@@ -83,7 +88,8 @@ def _time_in(value: str) -> datetime | None:
         return None
 
 
-def _zoned(value: str, zone: timezone | None) -> str:
+def zoned(value: str, zone: timezone | None) -> str:
+    """Return a time with its zone, where that is known."""
     shown = _time_in(value)
     if shown is None or shown.tzinfo is not None or zone is None:
         return value

@@ -21,7 +21,7 @@ from contextgauge.normalise.adapter import (
 )
 from contextgauge.normalise.pi import conversation, entries
 from contextgauge.normalise.responses import CONTENT
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 
 HEAD: Final = LineType(
     entries.session, conversation=conversation.session, head=entries.session_head
@@ -50,6 +50,9 @@ FIELDS: Final[Fields] = {
 
 TELLS: Final = Tells(
     version="0.87",
+    compared=Compared(
+        2, 937, 2, sources=("badlogic/pi-mono: packages/coding-agent/test/fixtures",)
+    ),
     window=Source.DERIVED,
     size=Source.MEASURED,
     end=Source.MEASURED,

@@ -35,7 +35,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
-from contextgauge.normalise.usage import summary_cost
+from contextgauge.normalise.usage import summary_cost, without_cached
 from contextgauge.record_words import Runtime, Trigger
 from contextgauge.records import Json
 
@@ -132,12 +132,10 @@ def usage_of(usage: Body) -> Usage | None:
     Some versions repeat them inside the input, as Gemini reports them: the total shows it.
     """
     sent, read, creation = (count(usage, each) for each in ("input", "cacheRead", "cacheWrite"))
-    if sent is None and read is None and creation is None:
-        return None
     total, output = count(usage, "totalTokens"), count(usage, "output") or 0
     if sent is not None and read and total == sent + output + (creation or 0):
-        sent = max(sent - read, 0)
-    return Usage(sent, creation, read)
+        return Usage(max(sent - read, 0), creation, read)
+    return without_cached(usage.get("input"), read, creation)
 
 
 def compaction(body: Body) -> tuple[Boundary]:

@@ -24,7 +24,7 @@ from contextgauge.normalise.limit_signals import ModelReport
 from contextgauge.normalise.qwen_code import conversation
 from contextgauge.normalise.responses import RESPONSE, named_window, read_response, text_of
 from contextgauge.normalise.signals import ROLLED_BACK, Body, Boundary, Signal, UserLine
-from contextgauge.normalise.tells import Source, Tells
+from contextgauge.normalise.tells import Compared, Source, Tells
 from contextgauge.record_words import Trigger
 
 _COMPRESSED: Final = 1
@@ -131,6 +131,7 @@ ADAPTERS: Final = (
         compacts_itself=True,
         tells=Tells(
             version="0.24",
+            compared=Compared(4, 104),
             window=Source.MEASURED,
             size=Source.MEASURED,
             end=Source.MEASURED,

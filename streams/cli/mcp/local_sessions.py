@@ -16,6 +16,7 @@ from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.compaction.reading.lines import folder_of
 from contextgauge.compaction.store.recall import recall
 from contextgauge.errors import ConfigError, StopError
+from schemas.views import SessionView
 from streams import codec
 from streams.cli.filling import bodies_of
 from streams.cli.inputs import session_folder
@@ -36,6 +37,7 @@ from streams.edge.files.housekeeping import DATABASES
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
+from streams.edge.files.positions import absolute
 from streams.edge.files.session_files import SessionFiles
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.wiring.stored import own_folders
@@ -51,7 +53,7 @@ _LATELY_S: Final = 600
 
 
 class _SessionPlace(NamedTuple):
-    """A session's transcript, or the database with it and others; when it was written to."""
+    """A session's transcript, or the file with it and others; when it was written to."""
 
     path: str
     session: str
@@ -64,6 +66,8 @@ class LocalAgentSessions:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._finder = TranscriptFinder(paths, () if paths else own_folders())
+        self._files_named = {absolute(each) for each in paths}
+        """A file that was named may have several sessions, as a database has."""
         self._folders: dict[str, str] = {}
         """By transcript, where it is known."""
         self._last: tuple[tuple[object, ...], ReplayedSession] | None = None
@@ -133,11 +137,11 @@ class LocalAgentSessions:
         return first, [each.session for each in rest if each.written_s >= since_s]
 
     def _named(self, files: Sequence[TranscriptFile], name: str) -> _SessionPlace:
-        own = [Path(each.place) for each in reversed(files) if not each.place.endswith(DATABASES)]
+        own = [Path(each.place) for each in reversed(files) if not self._may_have_many(each)]
         known = SessionFiles((), own)
         places = {each: (str(known.path(each)), False) for each in known.beginning_with(name)}
         for each in files:
-            if each.place.endswith(DATABASES):
+            if self._may_have_many(each):
                 ids = (session for session in _sessions_in(each) if session.startswith(name))
                 places |= dict.fromkeys(ids, (each.place, True))
         if name not in places and len(places) > 1:
@@ -149,8 +153,8 @@ class LocalAgentSessions:
 
     def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_SessionPlace]:
         for file in files[:_MOST_FILES]:
-            if file.place.endswith(DATABASES):
-                yield from _in_database(file.place, folder)
+            if self._may_have_many(file):
+                yield from _in_one_file(file.place, folder)
                 continue
             if file.path not in self._folders:
                 named = _folder_in(file.place)
@@ -163,6 +167,9 @@ class LocalAgentSessions:
                 yield _SessionPlace(
                     file.place, session, is_one_of_many=False, written_s=file.stat.st_mtime
                 )
+
+    def _may_have_many(self, file: TranscriptFile) -> bool:
+        return file.place.endswith(DATABASES) or absolute(file.path) in self._files_named
 
     def _replayed(self, place: _SessionPlace) -> ReplayedSession:
         """Derive a session; the last one is derived again only where its files have changed."""
@@ -182,15 +189,24 @@ def _parts(path: str) -> list[TranscriptFile]:
 
 
 def _sessions_in(file: TranscriptFile) -> Iterable[str]:
+    if not file.place.endswith(DATABASES):
+        return [view.session_id for view in _views_in(file.place)]
     try:
         return titles_in(file.place)
     except OSError:
         return ()
 
 
-def _in_database(path: str, folder: str) -> Iterator[_SessionPlace]:
-    """Yield the sessions of a folder that a runtime's database has."""
-    for view in Listing([path], processes=1).read(Order.recent, _MOST_FILES).views:
+def _views_in(path: str) -> Sequence[SessionView]:
+    try:
+        return Listing([path], processes=1).read(Order.recent, _MOST_FILES).views
+    except StopError:  # it has none
+        return ()
+
+
+def _in_one_file(path: str, folder: str) -> Iterator[_SessionPlace]:
+    """Yield the sessions of a folder that a file with several has."""
+    for view in _views_in(path):
         if view.identity.cwd is not None and os.path.realpath(view.identity.cwd) == folder:
             written_s = (view.last_ms or 0) / 1_000
             yield _SessionPlace(path, view.session_id, is_one_of_many=True, written_s=written_s)

@@ -10,7 +10,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ from streams.edge.files.follower import Follower
 from streams.edge.files.housekeeping import COMPRESSED
 from streams.edge.files.live_settings import LiveSettings
 from streams.edge.files.runtime_settings import SettingsReader
-from streams.edge.files.watch import TranscriptFile, TranscriptFinder, source_of
+from streams.edge.files.watch import Look, TranscriptFile, TranscriptFinder, source_of
 from streams.flow.publish.follow import in_thread, publish_pieces
 from streams.flow.publish.publish import LinePublisher, PublishConfig, PublishCounts, publish
 from streams.flow.replay.unread_lines import UnreadLines
@@ -155,7 +155,7 @@ def _stop_at_signals(stop: asyncio.Event, outcome: Outcome) -> None:
         loop.add_signal_handler(each, end, each)
 
 
-def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
+def _look(request: Request) -> Look:
     """Return what lists the files. Raises ConfigError for paths without transcripts."""
     files.refuse_unknown(request.files)
     if request.follow:
@@ -164,7 +164,7 @@ def _look(request: Request) -> Callable[[float], Sequence[TranscriptFile]]:
             say(f"{path}: does not exist yet: waiting for it")
         return watch.look
     transcripts = files.find(request.files)
-    return lambda _now_s: transcripts
+    return lambda _now_s, _failed: transcripts
 
 
 @dataclass(slots=True)
@@ -179,9 +179,7 @@ class _Run:
     stop: asyncio.Event
     outcome: Outcome
 
-    async def files(
-        self, checkpoint: Checkpoint, look: Callable[[float], Sequence[TranscriptFile]]
-    ) -> int:
+    async def files(self, checkpoint: Checkpoint, look: Look) -> int:
         """Publish files; return how many of their lines had been sent before."""
         clock = SystemClock()
         with checkpoint:
@@ -204,7 +202,7 @@ class _Run:
                 return stored_offsets
 
             keeper = CheckpointedFollower(follower, checkpoint, clock, offsets)
-            total = None if self.request.follow else _total_bytes(look(0.0))
+            total = None if self.request.follow else _total_bytes(look(0.0, files.refuse))
             with self.status.of(follower, total):
                 try:
                     await self._send_with_checkpoint(keeper)

@@ -5,7 +5,6 @@ from rich.panel import Panel
 from rich.text import Text
 
 from contextgauge.compaction.displays import preview
-from contextgauge.pricing import Cost
 from schemas.views import Compaction, CompactionReceipt
 from streams.cli.screen.figures import GUESS, UNKNOWN, count, duration, exact, safe
 from streams.cli.screen.money import money, profit_facts
@@ -56,7 +55,10 @@ def _facts(own: CompactionReceipt, profit: CompactionProfit | None) -> list[tupl
         ("Asked for", f"{own.trigger or UNKNOWN}{reason}"),
         ("Before", _sized(own.tokens_before, own.tokens_before_source)),
         ("After", _sized(own.tokens_after, own.tokens_after_source)),
-        ("Summary cost", _with_money(_summary_cost(own), profit and profit.summary)),
+        (
+            "Summary cost",
+            _with_money(_summary_cost(own), profit),
+        ),
         ("Cache rewrite", _rewritten(own, profit)),
         *(() if profit is None else profit_facts(profit)),
         ("Took", _took(own)),
@@ -71,15 +73,19 @@ def _facts(own: CompactionReceipt, profit: CompactionProfit | None) -> list[tupl
     return [*facts, ("Receipt", own.id)]
 
 
-def _with_money(tokens: str, cost: Cost | None) -> str:
-    """Return tokens, which are measured, with what they cost."""
-    return f"{tokens} · {money(cost)}" if tokens else UNKNOWN
+def _with_money(tokens: str, profit: CompactionProfit | None) -> str:
+    """Return the summary's tokens, which are measured, with what they cost."""
+    if not tokens:
+        return UNKNOWN
+    return tokens if profit is None else f"{tokens} · {money(profit.summary)}"
 
 
 def _rewritten(own: CompactionReceipt, profit: CompactionProfit | None) -> str:
     if own.cache_rewrite_tokens is None:
         return UNKNOWN
-    words = _with_money(f"{exact(own.cache_rewrite_tokens)} tokens", profit and profit.rewrite)
+    words = f"{exact(own.cache_rewrite_tokens)} tokens"
+    if profit is not None:
+        words += f" · {money(profit.rewrite)}"
     if profit is None or profit.cache_share_before is None or profit.cache_share_after is None:
         return words
     return f"{words} · cached {profit.cache_share_before:.0%} → {profit.cache_share_after:.0%}"

@@ -32,6 +32,8 @@ from schemas.records import (
     RecordData,
     ReportedReceipt,
     SessionInfo,
+    ToolUse,
+    UserTurn,
 )
 from streams.cli.screen.figures import (
     GUESS,
@@ -154,7 +156,7 @@ def _is_entry(data: RecordData) -> bool:
     match data:
         case ContextWarning():
             return max(data.thresholds_crossed) >= THRESHOLDS.elevated_above_percent
-        case ContextLimits() | SessionInfo() | ContextEdit():
+        case ContextLimits() | SessionInfo() | ContextEdit() | ToolUse() | UserTurn():
             return False
         case _:
             return True
@@ -279,7 +281,8 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
         case ContextReading():
             used = guess(percent(data.used_percent), doubtful=guessed)
             size = f"{exact(data.used_tokens)} tokens · {used}"
-            return f"{size} · {count(data.messages, 'message')}"
+            late = "late · " if data.late else ""
+            return f"{late}{size} · {count(data.messages, 'message')}"
         case ContextWarning():
             size = used_and_remaining(data.context_used_percent, doubtful=guessed)
             window = guess(thousands(data.context_window), doubtful=guessed)
@@ -338,5 +341,11 @@ def describe(data: RecordData, *, guessed: bool = False) -> str:  # noqa: C901, 
             agent = data.publisher_agent_id and f"agent {data.publisher_agent_id}"
             parts = (runtime, data.model, data.cwd, fork, agent)
             return " · ".join(part for part in parts if part)
+        case ToolUse():
+            size = f"about {exact(data.tokens_estimated)} tokens"
+            failed = "failed" if data.is_error else None
+            return " · ".join(part for part in (data.part, data.tool, size, failed) if part)
+        case UserTurn():
+            return f"{exact(data.characters)} characters"
         case _:
             assert_never(data)

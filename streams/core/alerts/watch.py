@@ -175,7 +175,8 @@ class Watch:
             del self._attempts[name]
 
     def _read(self, record: Record, data: ContextReading, now_ms: int) -> Iterator[Alert]:
-        if self._late.reported(record) or data.window is None or data.window <= 0:
+        # Of one that is late the size is another one by now (R34).
+        if data.late or self._late.reported(record) or data.window is None or data.window <= 0:
             return
         epoch = data.messages_total - data.messages
         for rule, condition in self._rules_for(data, Pressure):

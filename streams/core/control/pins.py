@@ -8,7 +8,7 @@ those whose comparison would take too long are unknown.
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.engine.cutting import middle_cut
@@ -22,7 +22,14 @@ from contextgauge.compaction.messages import (
 )
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
 from contextgauge.records import Json
-from streams.core.control.turn_overlap import THRESHOLD, SeenText, can_be_judged, plain
+from streams.core.control.turn_overlap import (
+    THRESHOLD,
+    GuardWork,
+    SeenText,
+    Turn,
+    can_be_judged,
+    plain,
+)
 
 NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:contextgauge:pins-checked")
 
@@ -51,24 +58,34 @@ class AroundBoundary(NamedTuple):
     after: tuple[Message, ...]
 
 
-def check_pins(around: AroundBoundary) -> PinsCheck:
-    """Return which turns that the model saw before a boundary it sees after it."""
-    by_text = {plain(turn): turn for turn in reversed(around.turns.values()) if can_be_judged(turn)}
-    turns = [by_text[text] for text in reversed(by_text)]
-    after = _seen(around.after, turns)
-    present = {plain(each.user_text) for each in around.before}
-    summaries = _seen((each for each in around.before if each.compaction is not None), turns)
+def check_pins(around: AroundBoundary, work: GuardWork | None = None) -> PinsCheck:
+    """Return which turns that the model saw before a boundary it sees after it.
+
+    All that grows with their length is taken from `work`; what it has no room for is unknown.
+    """
+    work = GuardWork() if work is None else work
+    texts = [turn for turn in around.turns.values() if can_be_judged(turn)]
+    before = [each.user_text for each in around.before]
+    if not work.folds([*texts, *before]):
+        return PinsCheck((), (), (), tuple(texts))
+    by_text = {turn.plain: turn for turn in map(Turn, reversed(texts))}
+    turns = list(by_text.values())  # the latest first: the work has a bound
+    after = _seen(around.after, turns, work)
+    present = set(map(plain, before))
+    summaries = _seen((each for each in around.before if each.compaction is not None), turns, work)
     check: tuple[list[str], list[str], list[str], list[str]] = [], [], [], []
     kept, paraphrased, lost, unknown = check
-    for turn in reversed(turns):  # the latest first: the work has a bound
-        if after.has(turn):
-            kept.append(turn)
+    # First what takes little time: the rest may take all that is left.
+    are_there = [after.has(turn) for turn in turns]
+    for turn, is_there in zip(turns, are_there, strict=True):
+        if is_there:
+            kept.append(turn.text)
             continue
-        share = after.overlap(turn)
+        share = None if is_there is None else after.overlap(turn)
         if share is not None and share >= THRESHOLD:
-            paraphrased.append(turn)
-        elif plain(turn) in present or (summaries.overlap(turn) or 0) >= THRESHOLD:
-            (unknown if share is None else lost).append(turn)
+            paraphrased.append(turn.text)
+        elif turn.plain in present or (summaries.overlap(turn) or 0) >= THRESHOLD:
+            (unknown if share is None else lost).append(turn.text)
     return PinsCheck(*(tuple(reversed(each)) for each in check))
 
 
@@ -139,7 +156,7 @@ def _is_unreadable(message: Message) -> bool:
     return any(isinstance(block, Opaque) and "compaction" in block.kind for block in message.blocks)
 
 
-def _seen(messages: Iterable[Message], turns: Iterable[str]) -> SeenText:
+def _seen(messages: Iterable[Message], turns: Sequence[Turn], work: GuardWork) -> SeenText:
     texts: list[str] = []
     results: list[str] = []
     for message in messages:
@@ -150,4 +167,4 @@ def _seen(messages: Iterable[Message], turns: Iterable[str]) -> SeenText:
                 texts.append(block.text)
             elif isinstance(block, ToolResult):
                 results.append(block.text)
-    return SeenText(texts, results, turns)
+    return SeenText(texts, results, turns, work)

@@ -265,7 +265,7 @@ class Trigger:
         """Return the size that a record changes a session's to; None where it does not."""
         data = record.data
         if isinstance(data, ContextReading):
-            is_late = self._late.reported(record)
+            is_late = data.late or self._late.reported(record)
             return None if is_late else SizeReading(record, ContextSize.of(data), logged_ms)
         if not isinstance(data, ContextLimits):
             return None

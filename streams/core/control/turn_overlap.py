@@ -15,7 +15,8 @@ import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 THRESHOLD: Final = 0.4
@@ -39,7 +40,9 @@ _PAUSE: Final = [""] * 16
 _PASSAGE: Final = 1.5
 _SHORTEST_PASSAGE: Final = 24
 _LONGEST_TURN: Final = 300
-"""N-grams of a turn that are compared: its beginning says which one it is, and bounds the work."""
+_TURN_CHARACTERS: Final = 4_000
+"""N-grams of a turn that are compared, and where they are looked for: its beginning says which one
+it is, and bounds the work."""
 
 _BETWEEN_TEXTS: Final = [""] * 2 * _LONGEST_TURN
 """A passage is of one text."""
@@ -48,14 +51,65 @@ _MOST_HITS: Final = (2_000, 8_000)
 """Places of a turn's rarest n-grams by which passages are found: the more where the fewer say
 nothing. They bound the work for a turn."""
 
-MOST_WORK: Final = 10_000_000
-"""N-grams that are looked at for all turns together: some 15 seconds of CPU time."""
+MOST_WORK: Final = 5_000_000
+"""Of one check: some 7 seconds of CPU time. The unit is an n-gram that is looked at."""
+
+_WORK_PER_MS: Final = 150
+"""Of all checks of a worker: some fifth of a core."""
+
+_FOLDED: Final = 64
+_SEARCHED: Final = 2_000
+_INDEXED: Final = 3
+"""Characters that take as long as one n-gram: to be folded, to be searched for a text, and to have
+their n-grams remembered."""
 
 _MOST_PASSAGES: Final = 6
 """Those with most of the rarest n-grams, which are compared by all of them."""
 
 _SENTENCE: Final = 32
 """N-grams of a sentence: a weight counts in how many of them an n-gram is."""
+
+
+class GuardWork:
+    """How much may still be done; `done` is what was, both in n-grams that are looked at."""
+
+    def __init__(self, left: int = MOST_WORK) -> None:
+        self.left, self.done = left, 0
+
+    def spend(self, amount: int) -> bool:
+        """Return whether so much may be done, which is then spent; a smaller part still may."""
+        if amount >= self.left:
+            return False
+        self.add(amount)
+        return True
+
+    def add(self, amount: int) -> None:
+        """Note what was done, which showed only then."""
+        self.left -= amount
+        self.done += amount
+
+    def folds(self, texts: Iterable[str]) -> bool:
+        """Return whether texts may be made `plain`."""
+        return self.spend(sum(map(len, texts)) // _FOLDED)
+
+
+class GuardAllowance:
+    """What the checks of a worker may do together, one after the other, however many there are."""
+
+    def __init__(self, most: int = MOST_WORK) -> None:
+        self._most = self._left = most
+        self._at_ms = 0
+
+    def work(self, now_ms: int) -> GuardWork:
+        """Return what the next check may do; `used` takes it back."""
+        passed_ms = max(0, now_ms - self._at_ms)
+        self._left = min(self._most, self._left + passed_ms * _WORK_PER_MS)
+        self._at_ms = now_ms
+        return GuardWork(max(0, self._left))
+
+    def used(self, work: GuardWork) -> None:
+        """Note what a check did."""
+        self._left -= work.done
 
 
 def plain(text: str) -> str:
@@ -65,59 +119,86 @@ def plain(text: str) -> str:
 
 def can_be_judged(text: str) -> bool:
     """Return whether a turn is long enough; an ideograph says as much as two letters."""
-    pieces = _PIECE.finditer(text)
-    return sum(len(piece["word"] or (piece["unspaced"] or "") * 2) for piece in pieces) >= SHORTEST
+    letters = 0
+    for piece in _PIECE.finditer(text):
+        letters += len(piece["word"] or (piece["unspaced"] or "") * 2)
+        if letters >= SHORTEST:
+            return True
+    return False
+
+
+class Turn:
+    """A turn of the user's: its text, also `plain`, and the n-grams of its beginning."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.plain = text, plain(text)
+        self.grams = list(islice(grams_of(text[:_TURN_CHARACTERS]), _LONGEST_TURN))
 
 
 class SeenText:
     """Texts that a model sees."""
 
     def __init__(
-        self, texts: Iterable[str], quoted: Iterable[str] = (), turns: Iterable[str] = ()
+        self,
+        texts: Sequence[str],
+        quoted: Sequence[str] = (),
+        turns: Sequence[Turn] = (),
+        work: GuardWork | None = None,
     ) -> None:
         """Take texts, what tools returned, in which only a whole turn counts, and the user's turns.
 
-        What is frequent in the turns, as polite endings are, weighs little too.
+        What is frequent in the turns, as polite endings are, weighs little too. What `work` has no
+        room for is not done, and unknown.
         """
-        own = list(texts)
-        self._whole = "\n".join(map(plain, [*own, *quoted]))
+        self._work = GuardWork() if work is None else work
+        is_read = self._work.folds([*texts, *quoted])
+        self._whole = "\n".join(map(plain, [*texts, *quoted])) if is_read else None
         self._grams: list[str] = []
-        for text in own:
-            self._grams += [*_grams(text), *_BETWEEN_TEXTS]
         self._places: dict[str, list[int]] = defaultdict(list)
+        self._frequency: Counter[str] = Counter()
+        size = sum(map(len, texts)) // _INDEXED + sum(len(turn.grams) for turn in turns)
+        self._has_places = self._work.spend(size)
+        if self._has_places:
+            self._index(texts, turns)
+        self._sentences = 1 + self._frequency.total() / _SENTENCE
+
+    def _index(self, texts: Sequence[str], turns: Iterable[Turn]) -> None:
+        for text in texts:
+            self._grams += [*grams_of(text), *_BETWEEN_TEXTS]
         for place, gram in enumerate(self._grams):
             if gram:
                 self._places[gram].append(place)
-        self._frequency = Counter({gram: len(places) for gram, places in self._places.items()})
+        self._frequency.update({gram: len(places) for gram, places in self._places.items()})
         for turn in turns:
-            self._frequency.update(filter(None, _grams(turn)))
-        self._sentences = 1 + self._frequency.total() / _SENTENCE
-        self._left = MOST_WORK
+            self._frequency.update(filter(None, turn.grams))
 
-    def has(self, turn: str) -> bool:
-        """Return whether the turn is there, word for word."""
-        return plain(turn) in self._whole
+    def has(self, turn: Turn) -> bool | None:
+        """Return whether the turn is there, word for word; None where there was no work left."""
+        if self._whole is None or not self._work.spend(len(self._whole) // _SEARCHED + 1):
+            return None
+        return turn.plain in self._whole
 
-    def overlap(self, turn: str) -> float | None:
+    def overlap(self, turn: Turn) -> float | None:
         """Return the share of a turn, 0 to 1, that the passage has which has most of it.
 
         None where no passage was found to have enough of it, and most of its n-grams are too
         frequent for all passages to be compared, or the turns asked for before took all the work.
         """
         for most_hits in _MOST_HITS:
-            if self._left <= 0:
+            if not self._has_places or self._work.left <= 0:
                 return None
             if (share := self._overlap(turn, most_hits)) is not None:
                 return share
         return None
 
-    def _overlap(self, turn: str, most_hits: int) -> float | None:
-        grams = _grams(turn)[:_LONGEST_TURN]
+    def _overlap(self, turn: Turn, most_hits: int) -> float | None:
+        grams = turn.grams
+        self._work.add(len(grams))
         length = math.ceil(max(_PASSAGE * len(grams), _SHORTEST_PASSAGE))
         weights = {gram: self._weight(gram) for gram in grams if gram}
         rare = self._rare(weights, most_hits)
         places = sorted((place, gram) for gram in rare for place in self._places.get(gram, ()))
-        self._left -= len(places)
+        self._work.add(len(places))
         best: dict[int, float] = {}
         for place, weight in _passages(places, rare, length):
             best[place // length] = max(weight, best.get(place // length, 0))
@@ -128,7 +209,7 @@ class SeenText:
             start = max(0, (part - 1) * length)
             around = enumerate(self._grams[start : (part + 2) * length], start)
             hits = [(place, gram) for place, gram in around if gram in weights]
-            self._left -= 3 * length
+            self._work.add(3 * length)
             present = dict(_passages(hits, numbers, length))
             for place, weight in _passages(hits, weights, length):
                 if weight > most and 2 * present[place] >= len(numbers):
@@ -175,20 +256,21 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _grams(text: str) -> list[str]:
-    """Return the n-grams of a text in order, empty ones where a sentence ends."""
-    grams: list[str] = []
+def grams_of(text: str) -> Iterator[str]:
+    """Yield the n-grams of a text in order, empty ones where a sentence ends."""
     for piece in _PIECE.finditer(_folded(text)):
         if run := piece["unspaced"]:
-            grams += [run[at : at + size] for at in range(len(run)) for size in (1, 2)]
+            for at in range(len(run)):
+                yield run[at]
+                yield run[at : at + 2]
         elif not (word := piece["word"]):
-            grams += _PAUSE
+            yield from _PAUSE
         elif _is_number(word):
-            grams.append(word)
+            yield word
         else:
             padded = f" {word} "
-            grams += [padded[at : at + _SIZE] for at in range(len(padded) - _SIZE + 1)]
-    return grams
+            for at in range(len(padded) - _SIZE + 1):
+                yield padded[at : at + _SIZE]
 
 
 def _is_number(gram: str) -> bool:

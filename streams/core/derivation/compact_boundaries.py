@@ -52,7 +52,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     if _is_second(step, step.edit(name), boundary):
         return
     start: Start | None = None
-    if name == MAIN_CHAIN:
+    if name == MAIN_CHAIN and not two_ways.is_before_start(step):
         start = move(step, AttemptEvent.BOUNDARY)
         step.hint = None
     if boundary.trigger is None and start is not None:
@@ -62,7 +62,8 @@ def bound(step: Step, boundary: Boundary) -> None:
     complete(step, name, chain, None)
     call = own_calls.take(chain, step.normal.own_ms)
     boundary = own_calls.with_cost(boundary, call)
-    pre_tokens, source = _pre_tokens(boundary, chain)
+    pre_tokens, source = _pre_tokens(step, boundary, chain)
+    after = two_ways.messages_after(step, chain)
     duration, duration_source = _duration(step, boundary, start)
     if duration is None:
         # Where nothing else gives the duration: from the prompt of the summary's call (R11).
@@ -80,8 +81,8 @@ def bound(step: Step, boundary: Boundary) -> None:
             duration_ms=duration,
             duration_source=duration_source,
             number=chain.boundaries + 1,
-            messages_since_last=chain.since_boundary,
-            messages_total=chain.total,
+            messages_since_last=chain.since_boundary - after,
+            messages_total=chain.total - after,
             metadata=boundary.metadata,
             receipt=_of_record(boundary.receipt),
             idle_ms=idle_ms,
@@ -93,7 +94,7 @@ def bound(step: Step, boundary: Boundary) -> None:
         _summarise(step, boundary_id, boundary.summary)
     chain = step.edit(name)
     chain.used = chain.percent = None
-    chain.messages = chain.since_boundary = 0
+    chain.messages = chain.since_boundary = after
     chain.announced = ()
     chain.boundaries += 1
     chain.awaited = awaited if boundary.summary is None else None
@@ -106,8 +107,7 @@ def bound(step: Step, boundary: Boundary) -> None:
     chain.twin = _TWINS.get(boundary.form)
     chain.untimed = boundary_id if duration is None else None
     chain.boundary_id = boundary_id
-    if step.normal.is_telemetry:
-        two_ways.note_boundary(step, chain, boundary_id)
+    two_ways.note_boundary(step, chain, boundary_id)
 
 
 def _is_second(step: Step, chain: Chain, boundary: Boundary) -> bool:
@@ -228,10 +228,13 @@ def complete(step: Step, name: str, chain: Chain, usage: Usage | None) -> None:
     )
 
 
-def _pre_tokens(boundary: Boundary, chain: Chain) -> tuple[int | None, TokenSource | None]:
+def _pre_tokens(
+    step: Step, boundary: Boundary, chain: Chain
+) -> tuple[int | None, TokenSource | None]:
     if boundary.pre_tokens is not None:
         return boundary.pre_tokens, "reported"
-    return chain.used, None if chain.used is None else "last_reading"
+    used = two_ways.size_before(step, chain)
+    return used, None if used is None else "last_reading"
 
 
 def _of_record(receipt: ReportedReceipt | None) -> ReportedReceipt | None:

@@ -47,8 +47,19 @@ def compacting(step: Step, status: CompactionStatus) -> None:
 def agent_went_on(step: Step, event: AttemptEvent) -> None:
     """Apply a response or a result: it ends what the agent would have waited for."""
     start = step.attempt.start
-    if start is None or not start.is_background:
+    is_waiting = start is None or not start.is_background
+    if is_waiting and not two_ways.is_before_start(step):
         move(step, event)
+
+
+def refused(step: Step, refusal: CompactionRefused) -> None:
+    """Apply a failure; one that the other way has reported is nothing (R34)."""
+    if two_ways.is_second_failure(step):
+        return
+    if two_ways.is_before_start(step):  # of an attempt before the one under way
+        _fail(step, None, "blocked" if refusal.blocked else "failed", refusal.error)
+    else:
+        move(step, AttemptEvent.FAILED, refusal)
 
 
 def move(step: Step, event: AttemptEvent, refused: CompactionRefused | None = None) -> Start | None:

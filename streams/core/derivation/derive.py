@@ -46,11 +46,11 @@ from streams.core.derivation import (
     compaction_attempts as attempts,
 )
 from streams.core.derivation import (
+    content,
     inherited,
     limits,
     own_calls,
     readings,
-    two_ways,
 )
 from streams.core.derivation import (
     known_causes as known,
@@ -60,6 +60,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import NEW_SESSION, KnownFacts, Session
 from streams.core.derivation.step import MAX_CHAINS, Step
 from streams.core.derivation.transitions import AttemptEvent
+from streams.core.times import later
 
 _SIDECHAIN: Final = "sidechain"
 """Chain of a side line that names no agent (R2)."""
@@ -111,6 +112,23 @@ def derive(
 
 def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
     """Apply one message to a session in place, and return its records in their order."""
+    return _derive_content(step, normal) if normal.content else _derive_signals(step, normal)
+
+
+def _derive_content(step: Step, normal: Normal) -> tuple[Record, ...]:
+    """Derive a message with what it contains (R35), which changes nothing else of a session."""
+    cause = known.cause_hash(normal.cause)
+    was_known = known.is_known(step.known, cause)
+    records = _derive_signals(step, normal) if normal.signals else ()
+    if was_known:
+        _refresh(step, cause)
+        return records
+    if not known.is_known(step.known, cause):
+        step.known, step.changed = known.add(step.known, cause), True
+    return records + content.measure(step, normal, _chain_of(step.facts, normal)[0])
+
+
+def _derive_signals(step: Step, normal: Normal) -> tuple[Record, ...]:
     signals = normal.signals
     only_fills, of_a_chain = _survey(signals)
     if only_fills:
@@ -131,8 +149,9 @@ def derive_in(step: Step, normal: Normal) -> tuple[Record, ...]:
         if step.last_ms is not None and time_ms - step.last_ms > attempts.GAP_MS:
             # Before the message itself: it must not revive what the silence ended (R18).
             attempts.move(step, AttemptEvent.GAP)
-        # Not the latest time: the log orders messages, and a timestamp may go back (R28).
-        step.last_ms = time_ms
+        # Not the latest time: the log orders messages, and a timestamp may go back (R28). Telemetry
+        # is in no order: what is late is no sign that the rest was silent since (R34).
+        step.last_ms = later(step.last_ms, time_ms) if normal.is_telemetry else time_ms
     for signal in signals:
         _apply(step, signal)
     if step.limits_touched:
@@ -231,8 +250,7 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
         case CompactionStatus():
             attempts.move(step, AttemptEvent[signal.event])
         case CompactionRefused():
-            if not two_ways.is_second_failure(step):
-                attempts.move(step, AttemptEvent.FAILED, signal)
+            attempts.refused(step, signal)
         case TurnEnded():
             attempts.agent_went_on(step, AttemptEvent.RESULT)
             step.hint = None

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from operator import truediv
-from typing import Final
+from typing import Final, NamedTuple
 
 from contextgauge.normalise.signals import MicroCompaction, Response, ResponseEnd, Usage
 from contextgauge.windows import base_name
@@ -22,12 +22,14 @@ from streams.core.derivation.compaction_attempts import agent_went_on
 from streams.core.derivation.state import Announced, Chain
 from streams.core.derivation.step import Step
 from streams.core.derivation.transitions import Attempt, AttemptEvent
+from streams.core.derivation.two_ways import SecondReport
 from streams.core.json_size import json_bytes
 
 ANNOUNCED_WINDOWS: Final = 8
 """Windows of an epoch whose warnings are remembered; real sessions have one or two."""
 
 _EXACT_IN_FLOATS: Final = 2**53
+"""Integers below it are exact as floats."""
 
 _EDITS_BYTES: Final = 64 * 1024
 """Of a record's edits; real responses have one or two of some 100 bytes."""
@@ -39,9 +41,10 @@ def respond(step: Step, response: Response) -> None:
     One that comes while an item of the app server is compacted is the compacting call's (R11).
     """
     name = step.subject
-    key = responses.key_hash(response.key, step.normal.cause)
+    is_telemetry = step.normal.is_telemetry
+    key = responses.key_hash(response.key, step.normal.cause, is_telemetry=is_telemetry)
     chain = step.edit(name)
-    if step.normal.is_telemetry and two_ways.is_reported(step, chain, response):
+    if is_telemetry and two_ways.is_reported(step, chain, response):
         return
     if name == MAIN_CHAIN and _is_of_item(step.attempt):
         counts = (
@@ -57,29 +60,39 @@ def respond(step: Step, response: Response) -> None:
 def _apply(step: Step, chain: Chain, key: bytes, response: Response) -> None:
     remembered = responses.find(chain.memory, key)
     counts, previous_output, marks = remembered or (responses.NOT_COUNTED, None, 0)
-    is_second = two_ways.was_counted(step, chain, response)
+    usage = response.usage
+    counted = counts if usage is None else responses.counts_hash(usage)
+    two_ways.note_time(step, chain)
+    report = SecondReport.NONE
+    if remembered is None or counted != counts:
+        ids = (response.key, response.request_id)
+        report, marks = _second(step, chain, remembered, marks, usage, *ids)
+    is_second = bool(marks & responses.SECOND_MARK)
+    late = two_ways.is_late(step, chain)
     # First the model, whose window the reading has; then the boundary, which comes before the
     # reading of the same response and is measured by it (R29).
-    if response.model is not None:
-        limits.set_model(step, step.subject, base_name(response.model)[0])
+    model = None if response.model is None else base_name(response.model)[0]
+    if model is not None and not late:
+        limits.set_model(step, step.subject, model)
     if response.boundary is not None and not marks & responses.BOUNDARY_MARK:
         marks |= responses.BOUNDARY_MARK
         bound(step, response.boundary)
     if remembered is None:
-        previous_output = _begin(step, chain, key, is_second=is_second)
-    if not step.inherited:  # a copy's output is the origin's (R30)
-        _take_output(chain, key, response.output)
+        previous_output = _begin(step, chain, key, is_second=is_second, late=late)
+    if not step.inherited and not late:  # a copy's output is the origin's (R30)
+        _take_output(step, chain, key, response.output)
     if response.edits or response.exhausted:
         marks |= _once(step, marks, edits=response.edits, exhausted=response.exhausted)
-    usage = response.usage
     # Where all counts are zero it is a response, but not a reading (R10).
-    if usage is not None and usage.used > 0:
-        counted = responses.counts_hash(usage)
-        if not marks & responses.READ_MARK or counted != counts:
-            counts, marks = counted, marks | responses.READ_MARK
-            if not is_second or _shows_again(step, chain, usage):
-                output = response.output if response.is_whole else None
-                _read(step, response.response_id, usage, previous_output, output)
+    if (
+        usage is not None
+        and usage.used > 0
+        and (not marks & responses.READ_MARK or counted != counts)
+    ):
+        counts, marks = counted, marks | responses.READ_MARK
+        output = response.output if response.is_whole else None
+        size = _Reported(response.response_id, usage, previous_output, output, model, late)
+        _read_or_repeat(step, chain, size, report, is_second=is_second)
     known = (counts, previous_output, marks)
     if known != remembered:  # most lines repeat their response: they change no state to be stored
         _remember(chain, key, known)
@@ -94,25 +107,67 @@ def end_response(step: Step, end: ResponseEnd) -> None:
     remembered = responses.find(chain.memory, chain.response) if chain.response else None
     if remembered is None:
         return
-    _take_output(chain, chain.response, end.output)
-    counts, previous_output, marks = remembered
-    added = _once(step, marks, edits=end.edits, exhausted=end.exhausted)
+    late = two_ways.is_late(step, chain)
+    if not late:
+        _take_output(step, chain, chain.response, end.output)
+    counts, previous_output, before = remembered
+    marks = before | _once(step, before, edits=end.edits, exhausted=end.exhausted)
     if end.usage is not None and not marks & responses.READ_MARK:
-        added |= responses.READ_MARK
+        marks |= responses.READ_MARK
         counts = responses.counts_hash(end.usage)
-        _read(step, None, end.usage, previous_output, end.output)
-    if added:
-        known = (counts, previous_output, marks | added)
-        _remember(chain, chain.response, known)
+        report, marks = _second(step, chain, remembered, marks, end.usage)
+        late = two_ways.is_late(step, chain)
+        size = _Reported(None, end.usage, previous_output, end.output, None, late)
+        is_second = bool(marks & responses.SECOND_MARK)
+        _read_or_repeat(step, chain, size, report, is_second=is_second)
+    if marks != before:
+        _remember(chain, chain.response, (counts, previous_output, marks))
 
 
-def _shows_again(step: Step, chain: Chain, usage: Usage) -> bool:
-    """Return whether a response that telemetry reported gives a reading, which is in no total.
+class _Reported(NamedTuple):
+    """What a response says of its chain's size; `late`: a newer one is known."""
 
-    Where readings of others came between, the latest size is its again.
+    response_id: str | None
+    usage: Usage
+    previous_output: int | None
+    output: int | None
+    model: str | None
+    late: bool
+
+
+def _second(
+    step: Step,
+    chain: Chain,
+    remembered: responses.Remembered | None,
+    marks: int,
+    usage: Usage | None,
+    *ids: str | None,
+) -> tuple[SecondReport, int]:
+    """Return whether telemetry has reported a response, and the response's marks with that."""
+    if marks & responses.SECOND_MARK:
+        return SecondReport.EARLIER, marks
+    report = two_ways.was_counted(step, chain, usage, *ids)
+    if report is SecondReport.NONE:
+        return report, marks
+    if remembered is not None:  # its first line did not show it
+        step.count_once(chain)
+    return report, marks | responses.SECOND_MARK
+
+
+def _read_or_repeat(
+    step: Step, chain: Chain, size: _Reported, report: SecondReport, *, is_second: bool
+) -> None:
+    """Emit a reading; of a response that telemetry reported only the size that differs (R34).
+
+    That is in no total. Such a response measures the boundary before it nevertheless.
     """
-    step.inherited = True
-    return usage.used != chain.used and two_ways.is_latest(step, chain)
+    is_newer = report is SecondReport.NEWEST and not size.late and size.usage.used != chain.used
+    if is_newer:
+        step.inherited = True
+    if is_newer or not is_second:
+        _read(step, size)
+    elif two_ways.measures(step, chain, late=size.late):
+        _measure(step, chain, size.usage)
 
 
 def _is_of_item(attempt: Attempt) -> bool:
@@ -136,24 +191,26 @@ def exhaust(step: Step, name: str, reason: ExhaustedReason, tokens_over: int | N
     step.emit(ContextExhausted(**common, reason=reason, tokens_over=tokens_over))
 
 
-def _begin(step: Step, chain: Chain, key: bytes, *, is_second: bool) -> int | None:
+def _begin(step: Step, chain: Chain, key: bytes, *, is_second: bool, late: bool) -> int | None:
     """Count a response that was not seen before, and return the output of the one before it.
 
-    A new response of the main chain moves the attempt; one that telemetry reported is not new.
+    A new response of the main chain moves the attempt; one that telemetry reported is not new, nor
+    one that comes late, of which the one before is not known.
     """
-    if step.subject == MAIN_CHAIN and not is_second and not two_ways.is_before_start(step):
+    if step.subject == MAIN_CHAIN and not is_second and not late:
         agent_went_on(step, AttemptEvent.RESPONSE)
-    before = chain.output
-    chain.response = key
+    before = None if late else chain.output
+    if not step.normal.is_telemetry:  # whose frames do not follow
+        chain.response = key
     chain.output = None
     if not is_second:
         step.count_message(chain)
     return before
 
 
-def _take_output(chain: Chain, key: bytes, output: int | None) -> None:
+def _take_output(step: Step, chain: Chain, key: bytes, output: int | None) -> None:
     # A line of an earlier response may come late: its output is not the latest.
-    if output is not None and chain.response == key:
+    if output is not None and (chain.response == key or step.normal.is_telemetry):
         chain.output = output
 
 
@@ -188,15 +245,9 @@ def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -
     )
 
 
-def _read(
-    step: Step,
-    response_id: str | None,
-    usage: Usage,
-    previous_output: int | None,
-    output: int | None,
-) -> None:
+def _read(step: Step, size: _Reported) -> None:
     """Emit a reading, the completion that it measures and the warning that it causes."""
-    name = step.subject
+    name, usage, late = step.subject, size.usage, size.late
     chain = step.edit(name)
     used = usage.used
     if name == MAIN_CHAIN and step.facts.turn_window is not None:
@@ -204,40 +255,48 @@ def _read(
     if chain.reported_limits is None:
         step.limits_touched = True
         step.first_read = name
-    window, source = limits.disprove(step, chain.model, used)
+    model = size.model if late and size.model is not None else chain.model
+    window, source = limits.disprove(step, model, used)
     percent = None if window is None else used_percent(used, window)
     step.emit(
         ContextReading(
             # Written out: most records are readings, and putting dictionaries together takes time.
             session_id=step.session_id,
             chain=name,
-            model=chain.model,
+            model=model,
             task_id=step.normal.task_id,
             subagent_type=chain.subagent_type,
             inherited=step.inherited,
-            response_id=response_id,
+            response_id=size.response_id,
             used_tokens=used,
             input_tokens=usage.input,
             cache_creation_tokens=usage.creation,
             cache_read_tokens=usage.read,
-            previous_output_tokens=previous_output,
+            previous_output_tokens=size.previous_output,
             window=window,
             window_source=source,
             used_percent=percent,
             messages=chain.messages,
             messages_total=chain.total,
             cache_creation_1h_tokens=usage.creation_1h,
-            output_tokens=output,
+            output_tokens=size.output,
+            late=late or None,
             service_tier=usage.tier,
         )
     )
-    if not two_ways.is_behind(step, chain):  # such a reading is of the epoch before
-        complete(step, name, chain, usage)
-        # A reading ends the wait for a summary, a measurement and a second form (R22, R23, R29).
-        chain.awaited = chain.unmeasured = chain.twin = None
-        if window is not None and percent is not None and not step.inherited:
-            chain.announced = _warn(step, chain, usage, window, source, percent)
+    if two_ways.measures(step, chain, late=late):
+        _measure(step, chain, usage)
+    if late:
+        return
+    if window is not None and percent is not None and not step.inherited:
+        chain.announced = _warn(step, chain, usage, window, source, percent)
     chain.used, chain.percent = used, percent
+
+
+def _measure(step: Step, chain: Chain, usage: Usage) -> None:
+    """End the wait for a measurement, a summary and a second form of a boundary (R22, R23, R29)."""
+    complete(step, step.subject, chain, usage)
+    chain.awaited = chain.unmeasured = chain.twin = None
 
 
 def _warn(

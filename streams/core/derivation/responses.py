@@ -31,6 +31,9 @@ some 640 bytes that do not compress."""
 READ_MARK: Final = 8
 """The response gave a reading; without it the counts are empty."""
 
+SECOND_MARK: Final = 16
+"""Telemetry had reported the own response before (R34)."""
+
 _ENTRY: Final = struct.Struct(f"<{HASH_BYTES}s{HASH_BYTES}sqB")
 # No count is negative.
 _UNKNOWN: Final = -1
@@ -44,10 +47,15 @@ Remembered: TypeAlias = tuple[bytes, int | None, int]
 where known, and its marks."""
 
 
-def key_hash(key: str | None, cause: str) -> bytes:
-    """Return the bytes by which a response is remembered; one without a key is its message's."""
+def key_hash(key: str | None, cause: str, *, is_telemetry: bool = False) -> bytes:
+    """Return the bytes by which a response is remembered; one without a key is its message's.
+
+    Telemetry's are apart: whether they are a line of an own response, R34 decides.
+    """
+    if is_telemetry and key is not None:
+        return _text_hash(b"telemetry ", key)
     if key is None:
-        # Two beginnings, so that no cause is ever taken for a response's id.
+        # Other beginnings, so that no cause is ever taken for a response's id.
         return _text_hash(b"message ", cause)
     return _text_hash(b"response ", key)
 

@@ -8,7 +8,7 @@ from typing import Final
 from contextgauge.windows import Catalog, base_name, plain_name
 
 RULES_VERSION: Final = "4"
-"""Version of R1 to R34 as implemented; raised when the same input would give other records."""
+"""Version of R1 to R35 as implemented; raised when the same input would give other records."""
 
 STATE_VERSION: Final = 5
 """Version of the parts of a session's state: a build refuses a partition that has another."""
@@ -24,14 +24,16 @@ DEFAULT_THRESHOLDS: Final = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 class Rules:
     """The configuration of a derivation.
 
-    `configured_windows` maps model names, or beginnings of them, to tokens. Raises ValueError
-    for a configuration that cannot be meant.
+    `configured_windows` maps model names, or beginnings of them, to tokens. With `content` there
+    are records of what messages contain (R35); all others are the same, and so is the tag. Raises
+    ValueError for a configuration that cannot be meant.
     """
 
     catalog: Catalog
     thresholds: tuple[int, ...] = DEFAULT_THRESHOLDS
     configured_windows: Mapping[str, int] = field(default_factory=dict)
     default_window: int = DEFAULT_WINDOW
+    content: bool = False
     configured: Catalog = field(init=False)
     tag: str = field(init=False)
 

@@ -69,10 +69,14 @@ class ThreadState(NamedTuple):
 class TwoWays(NamedTuple):
     """What a chain's own messages and its telemetry reported, to know the same again (R34).
 
-    `own_ms` is the latest time of its own responses and boundaries; `own_counts` and `own_request`
-    are hashes of the latest own response's counts and request, in hexadecimal, until telemetry
-    reports it too. `counted_ms` is the latest time of telemetry that counted, `boundaries` are ids
-    and times of its boundaries that the own messages have not reported.
+    `own_ms` is the latest time of its own responses and boundaries. Of the latest own response,
+    `own_key` and `own_request` are hashes of its key and its request, `own_used` is its size, and
+    `own_counts` is a hash of its counts, until telemetry reports it too; hashes are in hexadecimal.
+
+    `counted_ms` is the latest time of telemetry that counted, `boundaries` are ids and times of its
+    boundaries that the own messages have not reported. `read_ms`, `read_key` and `read_counts` are
+    of the newest response of telemetry, while no own one is as new; `ahead` counts those that the
+    own messages have not reported. `late_boundary` is the latest that was older than the newest.
     """
 
     own_ms: int | None = None
@@ -80,6 +84,13 @@ class TwoWays(NamedTuple):
     own_request: str | None = None
     counted_ms: int | None = None
     boundaries: tuple[tuple[str, int], ...] = ()
+    own_key: str | None = None
+    own_used: int | None = None
+    read_ms: int | None = None
+    read_key: str | None = None
+    read_counts: str | None = None
+    ahead: int = 0
+    late_boundary: str | None = None
 
 
 class ReportedLimits(NamedTuple):
@@ -104,13 +115,14 @@ class Chain:
     `used` and `percent` are the last reading's, None while the size is unknown (R22). `messages`
     counts since the last boundary or reset, `since_boundary` since the last boundary, `total`
     since the start. `announced` are the warnings of this epoch. `touched` is the session's
-    count of applied messages when this chain last had one. `response` is the hash of the latest
-    response's key, `output` what is finally known of its output. `untimed` is the id of the latest
-    boundary if its duration is null (R29). `twin` is the other form in which the latest boundary
-    may be reported, until the next reading or attempt. `boundary_id` is the latest boundary's.
-    `remembered` counts the responses that the memory ever got. `thread` is there for a Codex
-    rollout. `calls` are compactions' own calls whose boundaries have not come. `last_ms` is the
-    latest time of its messages, `ways` is there once telemetry reported of it.
+    count of applied messages when this chain last had one. `response` is the hash of the key of the
+    latest response that telemetry did not report, `output` what is finally known of the latest
+    one's output. `untimed` is the id of the latest boundary if its duration is null (R29). `twin`
+    is the other form in which the latest boundary may be reported, until the next reading or
+    attempt. `boundary_id` is the latest boundary's. `remembered` counts the responses that the
+    memory ever got. `thread` is there for a Codex rollout. `calls` are compactions' own calls whose
+    boundaries have not come. `last_ms` is the latest time of its messages, `ways` is there once
+    telemetry reported of it.
     """
 
     memory: bytes

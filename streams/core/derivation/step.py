@@ -39,6 +39,8 @@ RECORD_ORDER: Final = (
     "compaction_complete",
     "context_warning",
     "context_exhausted",
+    "tool_use",
+    "user_turn",
 )
 """The order of the records of one message (docs/RULES.md, «Kinds»)."""
 
@@ -154,6 +156,12 @@ class Step:
         if not self.inherited:
             chain.since_boundary += 1
             chain.total += 1
+
+    def count_once(self, chain: Chain) -> None:
+        """Take a message back that was counted twice."""
+        chain.messages = max(0, chain.messages - 1)
+        chain.since_boundary = max(0, chain.since_boundary - 1)
+        chain.total = max(0, chain.total - 1)
 
     def learn(self, aliases: Mapping[str, str]) -> None:
         """Take what is known of which tool use runs which agent (R2)."""

@@ -202,6 +202,10 @@ def _unpack_chain(part: StoredPart, older: StoredPart | None) -> Chain:
     return chain
 
 
+def _two_ways(ways: TwoWays) -> TwoWays:
+    return ways._replace(boundaries=tuple((each[0], each[1]) for each in ways.boundaries))
+
+
 _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (9, lambda values: tuple((window, tuple(crossed)) for window, crossed in values)),
     (11, AwaitedSummary._make),
@@ -209,7 +213,7 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (13, lambda values: ReportedLimits(*values)),
     (18, lambda values: ThreadState(*values)),
     (19, lambda values: tuple(CallState(*value) for value in values)),
-    (21, lambda values: TwoWays._make([*values[:-1], tuple(map(tuple, values[-1]))])),
+    (21, lambda values: _two_ways(TwoWays(*values))),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 

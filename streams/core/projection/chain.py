@@ -14,8 +14,11 @@ _breakdown = maker(Breakdown)
 def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: bool) -> ChainView:
     """Return the chain after a reading; a compaction that is under way stays so.
 
-    A copy's shows the size, but neither growth nor a peak of this chain (R30).
+    A copy's shows the size, but neither growth nor a peak of this chain (R30). One that comes late
+    is of a former size (R34).
     """
+    if data.late:
+        return _read_late(chain, record, data)
     used, time_ms, before = data.used_tokens, record.time_ms, chain.used_tokens
     differences, growth = chain.differences, chain.growth_tokens
     is_own = not data.inherited
@@ -60,6 +63,20 @@ def read(chain: ChainView, record: Record, data: ContextReading, *, compacting: 
     after.last_sequence = record.sequence
     after.inherited = not is_own
     return closed(after, ChainView)
+
+
+def _read_late(chain: ChainView, record: Record, data: ContextReading) -> ChainView:
+    """Return the chain after the reading of a former size: what it is now stays as it is."""
+    used = data.used_tokens
+    is_peak = chain.peak_tokens is None or used > chain.peak_tokens
+    return replace(
+        chain,
+        peak_tokens=used if is_peak else chain.peak_tokens,
+        peak_percent=data.used_percent if is_peak else chain.peak_percent,
+        messages=data.messages,
+        messages_total=data.messages_total,
+        last_sequence=record.sequence,
+    )
 
 
 def limit(chain: ChainView, data: ContextLimits, time_ms: int | None) -> ChainView:

@@ -23,7 +23,9 @@ from schemas.records import (
     ContextReset,
     Record,
     SessionInfo,
+    ToolUse,
     Trigger,
+    UserTurn,
 )
 from schemas.views import (
     LAST_COMPACTIONS,
@@ -70,7 +72,7 @@ def project(view: SessionView | None, record: Record, offset: int) -> SessionVie
         chains = _with_chain(chains, read(chain, record, data, compacting=compacting))
     elif isinstance(data, SessionInfo):
         identity = _identify(identity, data)
-    else:
+    elif not isinstance(data, ToolUse | UserTurn):  # these are for analysts alone
         compactions = _compactions(compactions, record, attempt, chains.get(data.chain))
         attempt = _attempt(attempt, record)
         chains = _with_chain(chains, _chain(chains.get(data.chain), record, attempt))
@@ -185,11 +187,23 @@ def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
             )
         case CompactionProgress() if attempt and attempt.attempt_id == data.attempt_id:
             return replace(attempt, last_heartbeat_ms=record.time_ms, elapsed_ms=data.elapsed_ms)
-        # A subagent's boundary does not end the main chain's attempt.
-        case CompactBoundary() | CompactionFailed() if attempt and attempt.chain == data.chain:
+        case CompactBoundary() | CompactionFailed() if attempt and _ends(attempt, record, data):
             return None
         case _:
             return attempt
+
+
+def _ends(attempt: AttemptView, record: Record, data: CompactBoundary | CompactionFailed) -> bool:
+    """Return whether an outcome is the attempt's.
+
+    A subagent's is not, nor is one that came late, of before the attempt (R34).
+    """
+    if attempt.chain != data.chain:
+        return False
+    time_ms, started_ms = record.time_ms, attempt.started_ms
+    if data.attempt_id is not None or time_ms is None or started_ms is None:
+        return True
+    return time_ms >= started_ms
 
 
 def _compactions(

@@ -94,7 +94,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         end = await consumer.end_offsets(partitions)
         recent = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.since_ms()))
         pending = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.pending_ms()))
-        positions = {}
+        positions, begun = {}, {}
         for at in partitions:
             committed = await self._committed(consumer, at)
             # Of a topic that lost its end, an offset may be beyond it.
@@ -104,13 +104,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             if is_valid:
                 if committed < position:
                     logger.warning(
-                        "records are too old to raise alerts: skipped",
+                        "records are too old to be of use: skipped",
                         partition=at.partition,
                         records=position - committed,
                     )
                 position = max(committed, position)
+            else:
+                begun[at] = position
             positions[at] = position
             consumer.seek(at, position)
+        # Or the next owner, before anything is acknowledged, would begin at a later time.
+        await self._commit(begun)
         return positions
 
     async def _committed(self, consumer: AIOKafkaConsumer, at: TopicPartition) -> int | None:

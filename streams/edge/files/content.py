@@ -41,6 +41,17 @@ class DamagedError(OSError):
         )
 
 
+class UnreadableDocumentError(DamagedError):
+    """A session's document of which nothing can be read until it is another one.
+
+    `may_be_written`: what is there may be half of what its runtime is writing just now.
+    """
+
+    def __init__(self, reason: str, *, may_be_written: bool) -> None:
+        OSError.__init__(self, errno.EILSEQ, reason)
+        self.may_be_written = may_be_written
+
+
 class Content:
     """The content of a plain file."""
 

@@ -13,7 +13,7 @@ import re
 import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from typing import Final
 from urllib.parse import quote
 
@@ -215,15 +215,21 @@ def open_database(path: str, begin: int = 0, mark: str = "") -> DatabaseContent:
 
 def titles_in(path: str) -> dict[str, str]:
     """Return the titles of a database's sessions, by id. Raises OSError as `open_database` does."""
-    titles: dict[str, str] = {}
+    listed: list[dict[str, str]] = []
     try:
         with closing(_connect(path)) as connection:
             for query in _prepared(connection, path)[0].sessions:
-                with suppress(sqlite3.OperationalError):  # of tables that it does not have
-                    titles |= {name: title or "" for name, title in connection.execute(query)}
+                try:
+                    rows = connection.execute(query)
+                    listed.append({name: title or "" for name, title in rows})
+                except sqlite3.OperationalError as error:
+                    if not _lacks_tables(error):
+                        raise
     except sqlite3.Error as error:
         raise _refused(error) from None
-    return titles
+    if not listed:
+        raise OSError(errno.ENOTSUP, "SQLite: it has no table that lists its sessions")
+    return {name: title for part in listed for name, title in part.items()}
 
 
 def _prepared(connection: sqlite3.Connection, path: str) -> tuple[Database, dict[int, str]]:
@@ -245,10 +251,15 @@ def _has_tables(connection: sqlite3.Connection, query: str) -> bool:
     try:
         list(_rows(connection, query, 0, 0))
     except sqlite3.OperationalError as error:
-        if "no such" not in str(error):
+        if not _lacks_tables(error):
             raise
         return False
     return True
+
+
+def _lacks_tables(error: sqlite3.OperationalError) -> bool:
+    """Return whether a query is of another version of the runtime: others say nothing of that."""
+    return "no such" in str(error)
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -11,7 +11,7 @@ What happens to a file, and what is done then:
 - it is cut off or rewritten in its place: read from the beginning, and reported;
 - it is deleted: what was written before is read still while the descriptor is held.
 
-All of it blocks: run it in a thread. What was acknowledged comes from another one.
+It blocks: run it in a thread. What was acknowledged comes from another one.
 """
 
 import contextlib
@@ -20,32 +20,29 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from streams.edge.files.failures import SETTLED_S, UnseenFiles, signature_of
+from streams.edge.files.formats import reason_of
 from streams.edge.files.housekeeping import metadata_of
+from streams.edge.files.lines import forget_sent
 from streams.edge.files.opening import open_content
 from streams.edge.files.positions import Position, StoredPositions, absolute
 from streams.edge.files.tail import FileTail
-from streams.edge.files.watch import FolderInodes, TranscriptFile, source_of
+from streams.edge.files.taking_up import FolderInodes, is_as_left, taken_up
+from streams.edge.files.watch import Look, TranscriptFile, source_of
 from streams.ports import Clock, LineBatch
 
 POLL_S = 0.2
 """How often is looked: what a person calls at once; five looks a second cost next to nothing."""
-
 _LOOK_SHARE = 20
 """A look at all files may take a twentieth of the time; where there are so many that it takes
 longer, all are looked at less often, and those that changed lately as often as before."""
-
 _SLOWEST_S = 5.0
 _HOT_S = 60.0
 """A file that changed within this time is looked at each time, and its descriptor held."""
-
 _LIVE_GAP_S = 5.0
 """What was written between two looks further apart than this was not seen when it was written."""
-
 _RECENT_S = 60.0
 """A new file that was written to longer ago than this was moved here."""
-
-_GRACE_S = 10.0
-"""A file that lost its name is read on until it has not grown for so long."""
 
 _MOST_OPEN = 128
 """Descriptors held, and as many opened in one look, one reading and of files without a name: most
@@ -57,7 +54,7 @@ class Follower:
 
     def __init__(
         self,
-        look: Callable[[float], Sequence[TranscriptFile]],
+        look: Look,
         positions: Iterable[Position],
         clock: Clock,
         *,
@@ -72,6 +69,7 @@ class Follower:
         self._follow = follow
         self._again = again
         self._report = report
+        self._unseen = UnseenFiles(report)
         self._remembered = StoredPositions(positions)
         self._tails: dict[str, FileTail] = {}
         self._orphans: list[FileTail] = []
@@ -92,7 +90,7 @@ class Follower:
     @property
     def unreadable(self) -> int:
         """How many files could not be read when they were looked at last."""
-        return sum(tail.reported_error is not None for tail in self._tails.values())
+        return sum(tail.failure.reported is not None for tail in self._tails.values())
 
     @property
     def lag(self) -> int:
@@ -115,7 +113,7 @@ class Follower:
         positions = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
             at = tail.acknowledged
-            modified_ns, file_bytes = (at.end == tail.size and tail.signature) or (0, 0)
+            modified_ns, file_bytes, _ = (at.end == tail.size and tail.signature) or (0, 0, 0)
             positions[at.identity] = at._replace(
                 path=absolute(tail.source.name),
                 modified_ns=modified_ns,
@@ -140,12 +138,15 @@ class Follower:
 
     def _sweep(self, now_s: float) -> None:
         """Look at all files: new ones, renamed ones, grown ones."""
-        files = self._look_around(now_s)
+        unseen: dict[str, OSError] = {}
+        files = self._look_around(now_s, unseen.__setitem__)
+        self._unseen.report(unseen)
         self._inodes = FolderInodes()
         self._rename(files)
         for each in files:
             tail = self._tails.get(each.path)
-            if tail is not None and tail.read.identity != (each.stat.st_dev, each.stat.st_ino):
+            is_other = tail and tail.read.identity != (each.stat.st_dev, each.stat.st_ino)
+            if tail is not None and is_other and tail.failure.refused != signature_of(each.stat):
                 tail = self._replaced(tail, each)
             if tail is None:
                 self._tails[each.path] = self._begin(each, now_s)
@@ -190,13 +191,13 @@ class Follower:
         tail = FileTail(source_of(file.place), Position(named, *identity), self._fallback)
         age_s = max(0.0, self._clock.now_ms() / 1_000 - status.st_mtime)
         tail.size, tail.looked_s, tail.changed_s = status.st_size, now_s, now_s - age_s
-        tail.signature = (status.st_mtime_ns, status.st_size)
+        tail.signature = signature_of(status)
         if self._again and self._swept_s is None:
             self._remembered.forget(identity, named)
         stored: Position | None
         for stored in self._remembered.may_be(identity, named):
             tail.read = tail.acknowledged = stored._replace(device=identity[0], inode=identity[1])
-            if self._is_as_left(tail, stored, file):
+            if is_as_left(tail, stored, file):
                 self.already_sent += stored.number + bool(stored.unfinished)
                 break
             tail.read = tail.acknowledged = Position(named, *identity)
@@ -208,20 +209,6 @@ class Follower:
                 self._resume_former(former, file, now_s)
         tail.live_from = 0 if self._is_new(file, now_s) else tail.size
         return tail
-
-    def _is_as_left(self, tail: FileTail, stored: Position, file: TranscriptFile) -> bool:
-        status = file.stat
-        untouched = (status.st_size, status.st_mtime_ns) == (stored.file_bytes, stored.modified_ns)
-        if untouched and stored.identity == (status.st_dev, status.st_ino):
-            tail.size, tail.is_measured = stored.end, stored.stored_bytes > 0
-            return True  # nothing was written since: it need not be opened
-        try:
-            return tail.holds_what_was_read(tail.open(file.place))
-        except OSError:
-            tail.size, tail.signature = max(tail.size, stored.end + 1), None
-            return True  # unknown: reading it will raise the reason, and it is looked at again
-        finally:
-            tail.close()
 
     def _is_new(self, file: TranscriptFile, now_s: float) -> bool:
         """Return whether a file came into being under the eyes of this follower."""
@@ -237,17 +224,14 @@ class Follower:
         path = self._inodes.find(Path(file.place).parent, former.identity)
         if path is None:
             return
-        tail = FileTail(source_of(file.place), former, self._fallback)
-        tail.looked_s = tail.changed_s = now_s
         try:
-            tail.size = path.stat().st_size
-            if tail.holds_what_was_read(tail.open(str(path))):
-                tail.live_from, tail.was_replaced = tail.size, True
-                self._orphans.append(tail)
-                return
-        except OSError:
-            pass
-        tail.close()
+            tail = taken_up(path, former, file.place, self._fallback)
+        except OSError as error:
+            self._report(f"{path}: {reason_of(error)}: what was added to it last is not sent")
+            return
+        if tail is not None:
+            tail.looked_s = tail.changed_s = now_s
+            self._orphans.append(tail)
 
     def _replaced(self, tail: FileTail, file: TranscriptFile) -> FileTail | None:
         """Take note that another file has the name now; return the tail if it goes on there."""
@@ -260,8 +244,9 @@ class Follower:
             is_copy = tail.read.end > 0 and tail.holds_what_was_read(content)
         finally:
             content.close()
+        self._say(tail, tail.failure.end())
         self._remembered.drop(tail.acknowledged.identity)
-        if is_copy or tail.sent.are_known:
+        if is_copy or tail.sent:
             tail.close()
             tail.read = tail.read._replace(device=device, inode=inode)
             tail.acknowledged = tail.acknowledged._replace(device=device, inode=inode)
@@ -275,7 +260,9 @@ class Follower:
         if not tail.is_open:
             path = self._inodes.find(Path(tail.source.name).parent, tail.read.identity)
             try:
-                if path is None or len(self._orphans) >= _MOST_OPEN:
+                # Of a file that had nothing yet, the inode alone is no proof.
+                is_known = tail.read.end or tail.lag
+                if path is None or not is_known or len(self._orphans) >= _MOST_OPEN:
                     raise FileNotFoundError
                 tail.open(str(path))
             except OSError:
@@ -310,9 +297,10 @@ class Follower:
 
     def _look_at(self, tail: FileTail, status: os.stat_result, now_s: float) -> None:
         """Take note of a file's growth, or that its content is another's."""
-        signature = (status.st_mtime_ns, status.st_size)
-        if signature == tail.signature:
+        signature = signature_of(status)
+        if signature in (tail.signature, tail.failure.refused):
             tail.looked_s = now_s
+            self._report_failure(tail)
             return
         tail.signature = signature
         tail.changed_s = now_s
@@ -328,9 +316,9 @@ class Follower:
             return
         if self._opened > _MOST_OPEN:
             tail.close()
-        tail.reported_error = None
-        if not holds and (news := tail.begin_again()) is not None:
-            self._report(news)
+        self._say(tail, tail.failure.end())
+        if not holds:
+            self._say(tail, tail.begin_again())
 
     def _read_all(self, now_s: float) -> Iterator[LineBatch]:
         opened = 0
@@ -350,6 +338,9 @@ class Follower:
                     self._close_cold(now_s)
             if self._stopping.is_set():
                 return
+        if opened:
+            tails = sorted(self._tails.values(), key=lambda tail: -tail.changed_s)
+            forget_sent(tail.sent for tail in tails)
         self._close_cold(now_s)
 
     def _read(self, tail: FileTail, now_s: float, *, final: bool) -> Iterator[LineBatch]:
@@ -362,23 +353,33 @@ class Follower:
             self._report_error(tail, error)
         else:
             if final and not self._follow and tail.read.end < tail.size:
-                self._report(f"{tail.source.name}: rewritten while it was read: publish it again")
+                self._say(tail, "rewritten while it was read: publish it again")
 
     def _report_error(self, tail: FileTail, error: OSError) -> None:
         """Report once why a file cannot be read; the next look at it retries."""
-        if (text := tail.give_up(error)) is not None:
+        tail.give_up(error, self._clock.monotonic_s())
+        self._report_failure(tail)
+
+    def _report_failure(self, tail: FileTail) -> None:
+        settled_s = SETTLED_S if self._follow else -1.0
+        self._say(tail, tail.failure.news(self._clock.monotonic_s(), settled_s))
+
+    def _say(self, tail: FileTail, text: str | None) -> None:
+        if text is not None:
             self._report(f"{tail.source.name}: {text}")
 
     def _read_orphan(self, tail: FileTail, now_s: float) -> Iterator[LineBatch]:
         """Read a file without a name to its end; after a while, its last line is its last."""
         try:
             size = tail.open(tail.source.name).size()
-        except OSError:  # it could not be read, and let go of then: there is no way back to it
+        except OSError as error:  # there is no way back to it
             self._orphans.remove(tail)
+            if tail.lag and not tail.failure.reported:
+                self._say(tail, f"{reason_of(error)}: what was added to it last is not sent")
             return
         if size > tail.size:
             tail.size, tail.changed_s = size, now_s
-        is_over = not self._follow or now_s - tail.changed_s > _GRACE_S
+        is_over = not self._follow or now_s - tail.changed_s > SETTLED_S
         yield from self._read(tail, now_s, final=is_over)
         # Until all of it is acknowledged it may have to be read again.
         if is_over and tail.acknowledged == tail.read and not self._stopping.is_set():

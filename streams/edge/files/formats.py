@@ -57,15 +57,16 @@ class UnknownFormatError(OSError):
 def refusal_of(path: str) -> UnsupportedFormatError | UnknownFormatError | None:
     """Return why a file is not read; None for one that is, and for one that cannot be opened.
 
-    The beginning shows it, which is looked at for thousands. A file that is called as a runtime's
-    is that runtime's, though its first lines may say nothing.
+    The beginning shows it, which is looked at for thousands. A file that is called as a runtime's,
+    or has the header of one, is that runtime's, though its first lines may say nothing.
     """
     head = _head_of(path)
     document = document_of(head)
     values = head.split(b"\n") if document is None else objects_in(head).values
     if (other := unsupported_in(values)) is not None:
         return UnsupportedFormatError(other)
-    if name_of(path).session is not None:
+    has_header = document is not None and document.header is not None  # only a known one is one
+    if has_header or name_of(path).session is not None:
         return None
     if document is None and shape_of(values) is None and b"\n" in head:
         return None
@@ -81,8 +82,9 @@ def label_of(refusal: UnsupportedFormatError | UnknownFormatError) -> str:
 
 
 def is_document(path: str) -> bool:
-    """Return whether a file is a JSON document of messages; see `refusal_of`."""
-    head = _head_of(path)
+    """Return whether a file is a JSON document of messages; see `refusal_of`. Raises OSError."""
+    with closing(open_content(path)) as content:
+        head = content.read(HEAD_BYTES, 0)
     document = document_of(head)
     if document is None:
         return False

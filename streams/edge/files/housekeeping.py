@@ -81,9 +81,10 @@ def archive_of(folder: str) -> str | None:
 def parts_of(path: str) -> list[list[str]]:
     """Return the files that belong to a session's document, for each pattern; none of any other."""
     folder, name = os.path.split(path)
-    for suffix, patterns in _JOINED if name.endswith(_JOINED_SUFFIXES) else ():
-        if name.endswith(suffix):
-            stem = escape(name.removesuffix(suffix))
+    shown = f"/{name}"
+    for suffix, patterns in _JOINED if shown.endswith(_JOINED_SUFFIXES) else ():
+        if shown.endswith(suffix):
+            stem = escape(shown.removesuffix(suffix).removeprefix("/"))
             found = (glob(each.replace("{}", stem), root_dir=folder) for each in patterns)  # noqa: PTH207 -- done for thousands
             return [
                 [os.path.join(folder, each) for each in sorted(part, key=_by_number)]  # noqa: PTH118 -- as above

@@ -9,7 +9,7 @@ are made again whenever one of the files has changed, and are in memory as a who
 import errno
 import os
 import re
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from contextgauge.normalise.adapter import Adapter, Joined
@@ -17,10 +17,15 @@ from contextgauge.normalise.runtimes import JOINED, has_sign_of
 from contextgauge.normalise.signals import Body
 from schemas.messages import DeadLetter
 from streams import codec
-from streams.edge.files.content import HELD_LINE_BYTES, Content
+from streams.edge.files.content import HELD_LINE_BYTES, Content, UnreadableDocumentError
 from streams.edge.files.housekeeping import parts_of
 
-_Seen = tuple[str, int, int]
+_Seen = tuple[str, int, int, int]
+"""A file's path, time of its last change, size and inode: while they stay, its content does."""
+
+_HALF: Final = ("not_json", "not_utf8")
+"""What a document looks like of which only a part is there."""
+
 _SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
 _PATHS: Final = tuple(
     ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
@@ -53,10 +58,10 @@ class JoinedContent(Content):
     def size(self) -> int:
         """Return how many bytes its lines have by now. Raises OSError."""
         parts = parts_of(self._path)
-        seen = tuple(map(_seen, (self._path, *chain(*parts))))
+        main_seen, *others_seen = seen = tuple(map(_seen, (self._path, *chain(*parts))))
         if seen != self._seen:
-            main = self._main(seen[0])
-            others = [[_document(path) for path in part] for part in parts]
+            main, rest = self._main(main_seen), iter(others_seen)
+            others = [[_document(each) for each in islice(rest, len(part))] for part in parts]
             bodies = self._joined.lines(main, others)
             self._lines = b"".join(codec.dumps(body) + b"\n" for body in bodies)
             self._seen = seen
@@ -67,7 +72,7 @@ class JoinedContent(Content):
         opened, self._opened = self._opened, None
         if opened is not None and opened[0] == seen:
             return opened[1]
-        main = _document(self._path)
+        main = _document(seen)
         if not has_sign_of(self._adapter, main):
             raise OSError(errno.ESTALE, "another file has the name now")
         return main
@@ -85,29 +90,44 @@ class JoinedContent(Content):
 
 def open_joined(path: str) -> JoinedContent | None:
     """Open a session's document; None for a file that is none. Raises OSError."""
-    if not path.endswith(_SUFFIXES):
-        return None
     shown = path.replace(os.sep, "/")
+    if not shown.endswith(_SUFFIXES):
+        return None
     for patterns, adapter, joined in _PATHS:
-        is_named = path.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
+        is_named = shown.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
         if not is_named:
             continue
-        opened = _seen(path), _document(path)
-        if has_sign_of(adapter, opened[1]):
-            return JoinedContent(path, adapter, joined, opened)
+        seen, *_ = map(_seen, (path, *chain(*parts_of(path))))
+        document = _document(seen)
+        if has_sign_of(adapter, document):
+            return JoinedContent(path, adapter, joined, (seen, document))
     return None
 
 
 def _seen(path: str) -> _Seen:
     status = os.stat(path)  # noqa: PTH116 -- done for each look
-    return path, status.st_mtime_ns, status.st_size
+    return path, status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _document(path: str) -> Body:
-    """Return the object that a file holds; one that cannot be read is being written."""
+def _document(seen: _Seen) -> Body:
+    """Return the object that a file holds. Raises OSError; UnreadableDocumentError for no object.
+
+    It is read as a whole, so one that is larger than what is held in memory is not read at all.
+    """
+    path, _, size, _ = seen
+    name = os.path.basename(path)  # noqa: PTH119 -- as below
+    if size > HELD_LINE_BYTES:
+        raise UnreadableDocumentError(
+            f"{name} has {size:,} bytes: a document is read whole, up to {HELD_LINE_BYTES:,} bytes",
+            may_be_written=False,
+        )
     with open(path, "rb") as file:  # noqa: PTH123 -- done for each look
         value = file.read(HELD_LINE_BYTES)
     body = codec.decode(value, limit=HELD_LINE_BYTES)
     if isinstance(body, DeadLetter):
-        raise OSError(errno.ESTALE, "it holds no whole JSON object: it is being written")
+        raise UnreadableDocumentError(
+            f"{name} holds no whole JSON object: {body.detail}. It is read once its runtime "
+            "writes it again",
+            may_be_written=body.reason in _HALF,
+        )
     return body

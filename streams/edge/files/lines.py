@@ -1,7 +1,9 @@
 """Splits what a file holds into lines, and looks at them to find out what the file is."""
 
-import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from contextgauge.containers import SIGN_BYTES, SIGNS, Line
 from schemas.topics import MIB
@@ -10,6 +12,9 @@ from streams.edge.files.documents import Document, split_objects
 
 _LOOK_BYTES = MIB // 16
 """Of what is looked at to find out what a file is: its first lines show that as a rule."""
+
+MOST_SENT: Final = 2_000_000
+"""Lines of documents that are known in one process as sent: 16 MB."""
 
 
 def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -> Line:
@@ -20,27 +25,58 @@ def line_of(name: str, number: int, value: bytes, size: int, hint: str | None) -
 
 
 class SentLines:
-    """Lines of a document that were sent, as hashes: of one that is written again, what is new."""
+    """Lines of a document that were sent, each by 64 bits with the session that it is sent to.
+
+    Of a document that is written again they show what is new. What its last version does not have
+    is forgotten with the next one.
+    """
 
     def __init__(self) -> None:
-        self._known: set[bytes] = set()
+        self._former = array("q")
+        """Those of the version before, in order."""
+        self._sent = array("q")
+        """Those of this version."""
 
-    @property
-    def are_known(self) -> bool:
-        """Whether there are any."""
-        return bool(self._known)
+    def __len__(self) -> int:
+        return len(self._former) + len(self._sent)
 
-    def without(self, lines: Sequence[Line]) -> list[Line]:
-        """Return the lines that were not sent."""
-        return [each for each in lines if _digest(each) not in self._known]
+    def without(self, lines: Iterable[Line]) -> list[Line]:
+        """Return the lines that were not sent with the version before."""
+        new: list[Line] = []
+        for line in lines:
+            key = _key(line)
+            at = bisect_left(self._former, key)
+            if at < len(self._former) and self._former[at] == key:
+                self._sent.append(key)
+            else:
+                new.append(line)
+        return new
 
     def take(self, lines: Iterable[Line]) -> None:
         """Take note of lines that were sent."""
-        self._known.update(map(_digest, lines))
+        self._sent.extend(map(_key, lines))
+
+    def turn(self, *, is_whole: bool) -> None:
+        """Begin with another version; without `is_whole` the last one was not read to its end."""
+        former = () if is_whole else self._former
+        self._former, self._sent = array("q", sorted({*former, *self._sent})), array("q")
+
+    def forget(self) -> None:
+        """Forget all: a version that comes is sent whole."""
+        self._former, self._sent = array("q"), array("q")
 
 
-def _digest(line: Line) -> bytes:
-    return hashlib.blake2b(line.value, digest_size=8).digest()
+def forget_sent(newest_first: Iterable[SentLines]) -> None:
+    """Forget the lines of documents beyond `MOST_SENT` together, those that are listed last."""
+    total = 0
+    for sent in newest_first:
+        total += len(sent)
+        if total > MOST_SENT and total > len(sent):
+            sent.forget()
+
+
+def _key(line: Line) -> int:
+    return hash((line.session_hint, line.thread_id, line.value))
 
 
 def split_values(

@@ -20,6 +20,7 @@ _ANCHORS: Final = 64
 read again where many were deleted is at most as much."""
 
 _FAR: Final = 32
+"""Distant anchors: of more than these every second is dropped, so a mark stays small."""
 
 _WAITING: Final = 64
 """So many rows are looked at again: a runtime that is ended leaves some that are never complete."""

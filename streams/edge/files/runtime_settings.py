@@ -17,8 +17,8 @@ from streams.core.runtime_settings import has_any
 from streams.edge.files.objects import object_of
 from streams.edge.files.runtime_folders import homes
 
-_MOST_BYTES: Final = 1024 * 1024
-"""No settings file is longer."""
+_MOST_BYTES: Final = 64 * 1024 * 1024
+"""No settings file is longer: one that runtimes keep the state of all projects in has megabytes."""
 
 Object = Mapping[str, Any]
 

@@ -14,7 +14,12 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from schemas.topics import MIB
 from streams import codec
-from streams.edge.files.content import HELD_LINE_BYTES, Content, DamagedError
+from streams.edge.files.content import (
+    HELD_LINE_BYTES,
+    Content,
+    DamagedError,
+    UnreadableDocumentError,
+)
 from streams.edge.files.documents import (
     HEAD_BYTES,
     Document,
@@ -22,7 +27,8 @@ from streams.edge.files.documents import (
     first_objects,
     torn,
 )
-from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError, reason_of
+from streams.edge.files.failures import ReadingFailure, Signature
+from streams.edge.files.formats import FIRST_LINES, UnsupportedFormatError
 from streams.edge.files.lines import SentLines, is_signed, line_of, values_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.origins import CopiedHistory, copied_history
@@ -34,9 +40,7 @@ from streams.ports import LineBatch
 LOOK_AHEAD_LINES = 1_000
 LOOK_AHEAD_BYTES = 16 * MIB
 """What a pipe's reader may wait for at most; a transcript names its session in its first lines."""
-
 _BLOCK_BYTES = MIB
-
 _UNDECIDED_S = 2.0
 """How long a new file may leave open what it is: runtimes write their first lines at once. Then it
 counts as a stream until a line shows otherwise."""
@@ -55,17 +59,16 @@ class FileTail:
         """Bytes from here on were seen when they were written."""
         self.looked_s = 0.0
         self.changed_s = 0.0
-        self.signature: tuple[int, int] | None = None
-        """Time and size of what was last looked at: the same again is no change."""
+        self.signature: Signature | None = None
+        """That of what was last looked at: the same again is no change."""
         self.waits = False
         """Whether all whole lines were read, and the last one has no end yet."""
         self.was_replaced = False
         """Whether another file has its name."""
         self.is_measured = position.stored_bytes > 0
         """Whether what it holds has another size than the file, as far as that is known."""
-        self.reported_error: str | None = None
-        """The error that was reported last: why it cannot be read."""
-        self._fallback = fallback
+        self.failure = ReadingFailure()
+        self._fallback = fallback or (source.session if source.is_runtimes_own else None)
         self._file: Content | None = None
         self._is_decided = False
         self._container = Container("stream", None)
@@ -76,6 +79,8 @@ class FileTail:
         """Where the file is a JSON document: its objects are its lines."""
         self.sent = SentLines()
         """Of a document: it is written again as a whole."""
+        self._is_whole = False
+        """Whether that was read to its end."""
         self._first_seen_s: float | None = None
         self._searched = 0
 
@@ -130,17 +135,13 @@ class FileTail:
         self.size = file.size()
         self.live_from = min(self.live_from, self.size) if file.can_grow else self.size
 
-    def give_up(self, error: OSError) -> str | None:
-        """Let go of a file that cannot be read, for now; return why where that is news."""
+    def give_up(self, error: OSError, now_s: float) -> None:
+        """Let go of a file that cannot be read, for now."""
         self.close()
-        reported_error = reason_of(error)
-        if not isinstance(error, DamagedError):
+        self.failure.take(error, self.signature, self.changed_s, now_s)
+        if not isinstance(error, DamagedError) or isinstance(error, UnreadableDocumentError):
             self.signature = None
             self.size = min(self.size, self.read.end)
-        if error.errno in (errno.ESTALE, errno.ENOENT) or reported_error == self.reported_error:
-            return None
-        self.reported_error = reported_error
-        return reported_error
 
     def rewind(self) -> None:
         """Read again what was not acknowledged; it is sent long after it was written."""
@@ -152,18 +153,16 @@ class FileTail:
 
         A document's runtime writes it again as a whole: what was sent of it is not sent again.
         """
-        begin = Position(self.read.path, self.read.device, self.read.inode)
-        self.acknowledged = begin
-        self.live_from = self.size
-        self._go_to(begin)
-        name = self.source.name
-        return None if self.sent.are_known else f"{name}: rewritten: it is read from its beginning"
+        self.acknowledged = Position(self.read.path, self.read.device, self.read.inode)
+        self.sent.turn(is_whole=self._is_whole)
+        self.rewind()
+        return None if self.sent else "rewritten: it is read from its beginning"
 
     def _go_to(self, position: Position) -> None:
         self.read = position
         if self._file is not None and self._file.has_rows:
             self.close()
-        self._is_decided, self._scout = False, None
+        self._is_decided, self._scout, self._is_whole = False, None, False
         self._searched = 0
         self.waits = False
 
@@ -178,10 +177,7 @@ class FileTail:
         return end == 0 or (file.size() >= end and self._print_at(file, end) == self.read.print)
 
     def _print_at(self, file: Content, end: int) -> str:
-        """Return what is known of what is before a place: of a document its objects.
-
-        What is before these has the time of the last change, for one.
-        """
+        """Return what is known of what is before a place; what heads a document may change."""
         document = self._document
         if document is None and self.read.closing:
             document = document_of(file.read(HEAD_BYTES, 0))
@@ -211,7 +207,10 @@ class FileTail:
                 break
             batch, after = lines
             yield batch
+            if not batch.lines and self.acknowledged == self.read:
+                batch.settle()
             self.read = after
+        self._is_whole = self.read.end >= self.size
         if file.damage is not None:
             raise file.damage
 
@@ -315,7 +314,7 @@ class FileTail:
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
         sent: Sequence[Line] = ()
         if file.is_made_again or self._document is not None:
-            sent, lines = lines, self.sent.without(lines)
+            sent = lines = self.sent.without(lines)
         after = at._replace(
             unfinished=unfinished,
             closing=closing,

@@ -13,13 +13,11 @@ A session's files are read one after the other, in reading order; sessions that 
 first. All of it blocks, in one thread.
 """
 
-import errno
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from streams import codec
-from streams.edge.files.formats import reason_of
+from streams.edge.files.failures import ReadingFailure, UnseenFiles
 from streams.edge.files.housekeeping import metadata_of, places
 from streams.edge.files.names import group_of
 from streams.edge.files.positions import Position, from_entry
@@ -35,7 +33,7 @@ from streams.edge.files.unread import (
     tasks_of,
     unread_tail,
 )
-from streams.edge.files.watch import Failed, TranscriptFile, source_of
+from streams.edge.files.watch import Look, source_of
 from streams.ports import Clock, ReadingProgress, TranscriptPiece
 
 _SWEEP_S = 0.2
@@ -50,7 +48,10 @@ _BUSY_S = 1.0
 """While so many files are unread, putting them in order takes longer than a look."""
 
 _SLOWEST_S = 5.0
+"""All files are looked at this often, however long a look takes."""
+
 _HOT_S = 60.0
+"""Files that changed within it are looked at in between, too."""
 
 _LIVE_GAP_S = 5.0
 """What was written between two looks further apart than this was not seen when it was written."""
@@ -66,16 +67,6 @@ _RETRY_S = 60.0
 _SETTLED_KINDS = ("transcript", "rollout")
 """Of other files, later lines may show that they are one of these, whose lines have other hints."""
 
-_REPLACED = (errno.ENOENT, errno.ESTALE)
-"""Errors of a file that went away or was replaced between two looks: the next one shows that."""
-
-
-class _Failure(NamedTuple):
-    """Why a file could not be read, and when it is tried again."""
-
-    reason: str
-    retry_s: float
-
 
 class LocalTranscripts:
     """The transcripts below paths; see the module.
@@ -86,7 +77,7 @@ class LocalTranscripts:
 
     def __init__(
         self,
-        look: Callable[[float, Failed], Sequence[TranscriptFile]],
+        look: Look,
         marks: Mapping[str, bytes],
         clock: Clock,
         report: Callable[[str], None],
@@ -105,9 +96,10 @@ class LocalTranscripts:
         """Files that changed lately."""
         self._unread: dict[str, float] = {}
         """Since when the files have not changed, by the monotonic clock."""
-        self._failed: dict[str, _Failure] = {}
-        self._unseen: dict[str, str] = {}
-        """Why files and folders could not be looked at the last time."""
+        self._failed: dict[str, ReadingFailure] = {}
+        self._retry_s: dict[str, float] = {}
+        """When files that could not be read are tried again."""
+        self._unseen = UnseenFiles(report)
         self._elsewhere: set[str] = set()
         """Files that other processes read."""
         self._tails: dict[str, FileTail] = {}
@@ -202,12 +194,12 @@ class LocalTranscripts:
         lost = self._restore() if self._swept_s is None else []
         unseen: dict[str, OSError] = {}
         files = self._look_around(now_s, unseen.__setitem__)
-        self._report_unseen(unseen)
+        self._unseen.report(unseen)
         gap_s = None if self._swept_s is None else now_s - self._swept_s
         self._files = {each.path: seen_of(each.stat, each.place) for each in files}
         since_ns = (self._clock.now_ms() - int(_HOT_S * 1_000)) * 1_000_000
         self._hot = {path: None for path, seen in self._files.items() if seen[0] >= since_ns}
-        due = {path for path, failure in self._failed.items() if now_s >= failure.retry_s}
+        due = {path for path, retry_s in self._retry_s.items() if now_s >= retry_s}
         for path, seen in self._files.items():
             known = before.get(path)
             if known is None:
@@ -221,7 +213,10 @@ class LocalTranscripts:
             self._unread.pop(path, None)
             self._came_s.pop(path, None)
             self._failed.pop(path, None)
+            self._retry_s.pop(path, None)
             self._close(path)
+        for path in self._failed:
+            self._report_failure(path)
         took_s = self._clock.monotonic_s() - now_s
         self._swept_s = now_s
         self._next_sweep_s = now_s + min(max(_SWEEP_S, took_s * _LOOK_SHARE), _SLOWEST_S)
@@ -238,18 +233,6 @@ class LocalTranscripts:
                 lost.append(path)
         self._marks = {}
         return lost
-
-    def _report_unseen(self, unseen: Mapping[str, OSError]) -> None:
-        """Report once what cannot be looked at; those with the same reason in one line."""
-        reasons = {path: str(error.strerror) for path, error in unseen.items()}
-        new: dict[str, list[str]] = {}
-        for path, reason in reasons.items():
-            if self._unseen.get(path) != reason:
-                new.setdefault(reason, []).append(path)
-        self._unseen = reasons
-        for reason, (path, *others) in new.items():
-            more = f" and {len(others)} more" if others else ""
-            self._report(f"{path}{more}: cannot be read: {reason}")
 
     def _look_at_hot(self) -> list[str]:
         """Look at the files that changed lately; return those that are lost."""
@@ -274,7 +257,7 @@ class LocalTranscripts:
         """
         at = self._read.get(path)
         if at is not None and is_as_left(at, seen):
-            self._failed.pop(path, None)
+            self._end_failure(path)
             return []
         is_live = gap_s is not None and gap_s <= _LIVE_GAP_S and path not in self._failed
         is_live = is_live and now_s - self._came_s[path] >= _SETTLED_S
@@ -353,7 +336,7 @@ class LocalTranscripts:
             if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
-        self._failed.pop(path, None)
+        self._end_failure(path)
         if tail.read.end >= tail.size:
             self._close(path)
             self._unread.pop(path, None)
@@ -369,13 +352,28 @@ class LocalTranscripts:
             tail.close()
 
     def _fail(self, path: str, error: OSError) -> None:
-        """Leave a file alone for a while; report once why it cannot be read."""
+        """Leave a file alone for a while, or while it stays; report once why."""
         self._close(path)
-        self._unread.pop(path, None)
-        reason, former = reason_of(error), self._failed.get(path)
-        self._failed[path] = _Failure(reason, self._clock.monotonic_s() + _RETRY_S)
-        if error.errno not in _REPLACED and (former is None or former.reason != reason):
-            self._report(f"{self._files[path].place}: {reason}")
+        now_s, seen = self._clock.monotonic_s(), self._files[path]
+        failure = self._failed.setdefault(path, ReadingFailure())
+        signature = (seen.modified_ns, seen.size, seen.inode)
+        failure.take(error, signature, self._unread.pop(path, now_s), now_s)
+        if failure.refused is None:
+            self._retry_s[path] = now_s + _RETRY_S
+        else:
+            self._retry_s.pop(path, None)
+        self._report_failure(path)
+
+    def _report_failure(self, path: str) -> None:
+        news = self._failed[path].news(self._clock.monotonic_s(), self._quiet_s)
+        if news is not None:
+            self._report(f"{self._files[path].place}: {news}")
+
+    def _end_failure(self, path: str) -> None:
+        self._retry_s.pop(path, None)
+        failure = self._failed.pop(path, None)
+        if failure is not None and (text := failure.end()) is not None:
+            self._report(f"{self._files[path].place}: {text}")
 
     def _count(self) -> None:
         unread = [path for path in self._unread if path in self._files]

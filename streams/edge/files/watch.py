@@ -8,7 +8,6 @@ A transcript that its runtime compresses or archives is the same one at another 
 `streams.edge.files.housekeeping`; where it lies in several, one of them counts.
 """
 
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,13 +47,15 @@ _GONE = (FileNotFoundError, NotADirectoryError)
 class InputSource(NamedTuple):
     """One container to read. `name` is for messages; `session` what the file's name stands for.
 
-    `thread_id` is the subagent's that the path names.
+    `thread_id` is the subagent's that the path names. `is_runtimes_own`: the path is one of a
+    runtime's that name their session, so lines which name none are of it.
     """
 
     name: str
     path: Path | None
     session: str | None
     thread_id: str | None = None
+    is_runtimes_own: bool = False
 
 
 class TranscriptFile(NamedTuple):
@@ -92,6 +93,9 @@ class _Folder:
 
 Failed = Callable[[str, OSError], None]
 """Gets a file or folder that cannot be looked at, and why: whether it is there is not known."""
+
+Look = Callable[[float, Failed], Sequence[TranscriptFile]]
+"""Lists the transcripts that are there, in reading order, at a time by the monotonic clock."""
 
 
 def _ignore(_path: str, _error: OSError) -> None:
@@ -228,14 +232,17 @@ def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         status = entry.stat()
-    except OSError:
+        return _is_document(entry.path, status.st_mtime_ns, status.st_size)
+    except OSError:  # it may be one another time: that is not remembered
         return False
-    return _is_document(entry.path, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=65_536)
 def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
-    """Return whether a file is a document of messages; each is looked at again once it changed."""
+    """Return whether a file is a document of messages; each is looked at again once it changed.
+
+    Raises OSError.
+    """
     return is_document(path)
 
 
@@ -304,7 +311,7 @@ def source_of(name: str) -> InputSource:
     path = Path(name)
     shown = name_of(str(path.absolute()))
     session = shown.session if shown.has_folder else shown.unit
-    return InputSource(str(path), path, session, shown.thread)
+    return InputSource(str(path), path, session, shown.thread, shown.session is not None)
 
 
 def _is_session_folder(folder: Path, main: Path) -> bool:
@@ -314,26 +321,3 @@ def _is_session_folder(folder: Path, main: Path) -> bool:
     if find_file(str(main)) is None:
         return False
     return not any(name.endswith(SUFFIXES) for _, _, names in os.walk(folder) for name in names)
-
-
-class FolderInodes:
-    """Which files a folder holds, by inode; each folder is looked at once."""
-
-    def __init__(self) -> None:
-        self._folders: dict[Path, dict[int, str]] = {}
-
-    def find(self, folder: Path, identity: tuple[int, int]) -> Path | None:
-        """Return the file of a folder that is this one, under whatever name."""
-        names = self._folders.get(folder)
-        if names is None:
-            names = self._folders[folder] = {}
-            with contextlib.suppress(OSError), os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.is_file(follow_symlinks=False):
-                        names[entry.inode()] = entry.path
-        device, inode = identity
-        path = names.get(inode)
-        try:
-            return Path(path) if path and os.stat(path).st_dev == device else None  # noqa: PTH116 -- as in the watch
-        except OSError:
-            return None

@@ -74,6 +74,10 @@ class SqliteStore:
         found = self._others("SELECT path FROM members WHERE session = ?", {session})
         return set(map(os.fsdecode, found))
 
+    def sessions_of(self, path: str) -> set[bytes]:
+        """Return the sessions of which a file has lines."""
+        return self._others("SELECT session FROM members WHERE path = ?", {os.fsencode(path)})
+
     def related(self, paths: Collection[str]) -> tuple[set[bytes], set[str]]:
         files, sessions = {os.fsencode(path) for path in paths}, set[bytes]()
         new = set(files)

@@ -9,6 +9,7 @@ _SQL = files(__package__) / "sql"
 
 VIEWS: Final = (
     *("attempts", "calls", "compactions", "costs", "profits", "readings", "receipts", "sessions"),
+    *("tools", "user_turns"),
     "warnings",
 )
 """What questions are asked of; `contextgauge query NAME` shows one whole."""

@@ -26,7 +26,7 @@ _PARTITION = ("partition",)
 
 
 class Metric(NamedTuple):
-    """One metric: its help text, its labels, what it is used for, and a histogram's buckets."""
+    """One metric: its help text, its labels, what else it shows, and a histogram's buckets."""
 
     help: str
     labels: tuple[str, ...]
@@ -38,7 +38,7 @@ COUNTERS: dict[str, Metric] = {
     "derive_messages": Metric(
         "Messages read from agent.messages and committed",
         _PARTITION,
-        "The derivation's throughput.",
+        "",
     ),
     "derive_records": Metric(
         "Records written to context.events",
@@ -53,7 +53,7 @@ COUNTERS: dict[str, Metric] = {
     "derive_evictions": Metric(
         "Idle sessions removed from the state",
         _PARTITION,
-        "Keeps the state bounded.",
+        "",
     ),
     "derive_restores": Metric(
         "Partitions taken over",
@@ -68,7 +68,7 @@ COUNTERS: dict[str, Metric] = {
     "conversations_messages": Metric(
         "Messages added to conversations that are kept",
         _PARTITION,
-        "Messages of other sessions are passed over.",
+        "",
     ),
     "conversations_writes": Metric(
         "Scripts run in Redis", _PARTITION, "One for each batch, so far fewer than messages."
@@ -84,25 +84,21 @@ COUNTERS: dict[str, Metric] = {
         "Each reads the partition's log again: Redis evicts keys, or they are deleted.",
     ),
     "conversations_deletions": Metric(
-        "Requests to delete a session's text that were followed", _PARTITION, "An audit's figure."
+        "Requests to delete a session's text that were followed", _PARTITION, ""
     ),
     "conversations_expired": Metric(
         "Sessions whose text was dropped for idleness, or as they no longer fit the patterns",
         _PARTITION,
-        "Shows that retention works.",
+        "",
     ),
-    "project_records": Metric(
-        "Records folded into views", _PARTITION, "The projection's throughput."
-    ),
+    "project_records": Metric("Records folded into views", _PARTITION, ""),
     "project_writes": Metric(
-        "Scripts run in Redis",
-        _PARTITION,
-        "Far fewer than records if batches are full.",
+        "Scripts run in Redis", _PARTITION, "Far fewer than records if batches are full."
     ),
     "project_documents": Metric(
         "Documents written to Redis",
         _PARTITION,
-        "Drives Redis's load and its append-only file.",
+        "",
     ),
     "project_mismatches": Metric(
         "Batches whose position did not match the position in Redis",
@@ -150,12 +146,12 @@ COUNTERS: dict[str, Metric] = {
     "control_records": Metric(
         "Records evaluated by the control worker",
         _PARTITION,
-        "The control worker's throughput.",
+        "",
     ),
     "control_alerts": Metric(
         "Alerts raised by rules and queued for sending",
         ("kind",),
-        "How often people are alerted.",
+        "",
     ),
     "control_skipped": Metric(
         "Alerts raised but not sent",
@@ -179,6 +175,11 @@ COUNTERS: dict[str, Metric] = {
         ("target", "outcome"),
         "`delivered`; `failed` (retried); `given_up`: the target never received the alert.",
     ),
+    "otel_events": Metric(
+        "Events sent to the collector, by what became of them",
+        ("outcome",),
+        "`accepted`; `failed` (sent again); `rejected` by the collector for good.",
+    ),
     "worker_transactions": Metric(
         "Transactions of the derive worker",
         ("outcome",),
@@ -187,7 +188,7 @@ COUNTERS: dict[str, Metric] = {
     "worker_retries": Metric(
         "Back-offs because a service was unreachable",
         ("service",),
-        "Grows while `kafka` or `redis` is unreachable.",
+        "Grows while `kafka`, `redis` or `the collector` is unreachable.",
     ),
     "worker_unreadable_batches": Metric(
         "Batches of records that were passed over, as they cannot be read",
@@ -231,7 +232,7 @@ GAUGES: dict[str, Metric] = {
     "derive_lag_seconds": Metric(
         "Age of the last derived message, or time since the last catch-up, while messages wait",
         _PARTITION,
-        "How far behind the records are.",
+        "",
     ),
     "conversations_sessions": Metric(
         "Sessions of which something is kept", _PARTITION, "Drives the memory of worker and Redis."
@@ -244,7 +245,7 @@ GAUGES: dict[str, Metric] = {
     "conversations_lag_seconds": Metric(
         "Age of the last kept message, or time since the last catch-up, while messages wait",
         _PARTITION,
-        "How far behind the conversations are.",
+        "",
     ),
     "project_position": Metric(
         "Next offset of context.events",
@@ -259,7 +260,7 @@ GAUGES: dict[str, Metric] = {
     "project_lag_seconds": Metric(
         "Age of the last projected record, or time since the last catch-up, while records wait",
         _PARTITION,
-        "How far behind the views are.",
+        "",
     ),
     "project_unsettled_records": Metric(
         "Offsets of context.events that are invisible: an open transaction and what follows it",
@@ -275,7 +276,7 @@ GAUGES: dict[str, Metric] = {
     "project_open_attempts": Metric(
         "Compactions running in these sessions",
         _PARTITION,
-        "How many sessions wait for a compaction.",
+        "",
     ),
     "project_silent_attempt_seconds": Metric(
         "Longest time since an open attempt's last heartbeat; 0 if none is open",
@@ -312,7 +313,17 @@ GAUGES: dict[str, Metric] = {
     "control_lag_seconds": Metric(
         "Age of the last evaluated record, or time since the last catch-up, while records wait",
         _PARTITION,
-        "How late alerts are.",
+        "",
+    ),
+    "otel_lag_records": Metric(
+        "Offsets of context.events that the collector has not accepted yet",
+        _PARTITION,
+        "Grows while the collector is away.",
+    ),
+    "otel_lag_seconds": Metric(
+        "Age of the last exported record, or time since the last catch-up, while records wait",
+        _PARTITION,
+        "How late events are at the collector.",
     ),
     "worker_refused": Metric(
         "1 where the group's leader has another file and gives this member no partitions",
@@ -339,7 +350,7 @@ HISTOGRAMS: dict[str, Metric] = {
     "derive_restore_seconds": Metric(
         "From assignment to the first poll",
         (),
-        "How long moving a partition interrupts it.",
+        "",
         _RESTORES,
     ),
     "derive_delay_seconds": Metric(

@@ -16,7 +16,7 @@ from contextgauge.compaction.reading.lines import (
 )
 from contextgauge.json_codec import decode
 from contextgauge.normalise import session_of
-from contextgauge.normalise.claude_code.conversation import OWN_FIELD
+from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.partitioner import key_bytes
 from contextgauge.records import Json
 from contextgauge.units import DAY_MS

@@ -24,6 +24,7 @@ _IN_FLIGHT: Final = 20_000
 be under way to the brokers."""
 
 _IN_FLIGHT_BYTES: Final = 40 * MIB
+"""Over all partitions: those of four, each with a batch of `BATCH_BYTES`."""
 
 BATCH_BYTES: Final = 10 * MIB
 """A batch with so many bytes takes no more fetches, each of which is bounded alike."""

@@ -14,7 +14,9 @@ from typing import Any, Final, NamedTuple
 from contextgauge import json_codec
 from contextgauge.normalise import normalise, normalise_usual
 from contextgauge.normalise.signals import (
+    Body,
     Boundary,
+    ContentFact,
     InputMessage,
     MicroCompaction,
     Normal,
@@ -171,6 +173,17 @@ def _derived(step: Step, normal: Normal) -> DeriveResult:
     return DeriveResult(step.session_id, records, None, changed=changed)
 
 
+def _no_content(_: Body) -> tuple[ContentFact, ...]:
+    return ()
+
+
+def _content_reader() -> Callable[[Body], tuple[ContentFact, ...]]:
+    """Return what measures a message's content: a status line does without its modules."""
+    from contextgauge.compaction.reading.content_facts import content_facts  # noqa: PLC0415 -- above
+
+    return content_facts
+
+
 class Changed(NamedTuple):
     """A session that messages have changed; `before` is None for a new one."""
 
@@ -185,7 +198,8 @@ class Deriver:
     `sessions` are the states as they were when `end_steps` was last called. What changed since is
     in steps, so that a session that gets several messages in between is changed in place.
     `misrouted` returns a dead letter for a session of another partition; a message over the limit
-    is a dead letter too (R5). `stored` hands over a restored session at its first message.
+    is a dead letter too (R5). `stored` hands over a restored session at its first message. Where
+    the rules ask for what messages contain (R35), all of each message is read, which takes longer.
     """
 
     def __init__(
@@ -199,6 +213,7 @@ class Deriver:
         self._steps: dict[str, Step] = {}
         self._stored = stored
         self._rules = rules
+        self._content_of = _content_reader() if rules.content else _no_content
         self._misrouted = misrouted
         self.limit_bytes = limit_bytes
 
@@ -218,7 +233,7 @@ class Deriver:
         # Fast readers round large numbers; records that contain whole objects are derived from
         # exact ones.
         if _has_objects(normal.signals) and (exactly := json_codec.decode_exactly(value)):
-            normal = normalise(exactly, message) or normal
+            normal = normalise(exactly, message, normal.content) or normal
         if len(value) > LARGE_BYTES:
             return self._derive_large(step, normal)
         return _derived(step, normal)
@@ -288,14 +303,19 @@ class Deriver:
         """Return the normalised message or its dead letter; None for one without meaning here."""
         value = message.value
         is_plain = (
-            message.thread_id is None and message.inherited is None and message.settings is None
+            message.thread_id is None
+            and message.inherited is None
+            and message.settings is None
+            and not self._rules.content
         )
         if is_plain and len(value) <= self.limit_bytes:
             usual = _read_usual(value)
             if usual is not None:
                 return None if usual is NOTHING else normalise_usual(usual, message)
         body = json_codec.decode_fast(value, self.limit_bytes)
-        return body if isinstance(body, DeadLetter) else normalise(body, message)
+        if isinstance(body, DeadLetter):
+            return body
+        return normalise(body, message, self._content_of(body))
 
     def _first_seen(self, session_id: str) -> Session | DeadLetter | None:
         """Return a session that is not in memory: restored, new (None), or of another partition.

@@ -1,6 +1,6 @@
 """Commits a worker's positions to its consumer group: for lag tools only.
 
-Outside the transactions (ADR 0027): nothing is ever read from a group's offsets, so they may be
+Outside the transactions (ADR 0005): nothing is ever read from a group's offsets, so they may be
 slightly old, and what the broker rejects is committed again later.
 """
 

@@ -126,6 +126,7 @@ class PartitionState:
             partial(_take, self._stored, self._in_use, self._entered),
         )
         self._usual_bytes = min(config.limit_bytes, LARGE_BYTES)
+        self._reads_content = rules.content
         self._writer = RecordWriter(
             config, place.partition, place.partition % place.dead_partitions
         )
@@ -148,7 +149,9 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         for index in range(len(messages)):
-            usual = _read_record(messages, index, self._usual_bytes)
+            usual = (
+                None if self._reads_content else _read_record(messages, index, self._usual_bytes)
+            )
             if usual is None:
                 self._apply_one(messages[index])
             else:

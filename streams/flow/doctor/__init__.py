@@ -16,6 +16,7 @@ from streams.flow.doctor.checks import (
     redis,
     topics,
     transactions,
+    transcripts,
     views,
     workers,
 )
@@ -41,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     *transactions.CHECKS,
     *publishers.CHECKS,
     *ingest.CHECKS,
+    *transcripts.CHECKS,
     *workers.CHECKS,
     *views.CHECKS,
     *control.CHECKS,

@@ -27,6 +27,8 @@ from streams.ports.inspection import (
     OpenTransaction,
     StoreFacts,
     StoreInspector,
+    TranscriptFacts,
+    TranscriptInspector,
 )
 
 _T = TypeVar("_T")
@@ -63,6 +65,7 @@ class Services:
     conversations: ConversationReader | Failure
     clock: Clock
     ingest: IngestInspector | Failure = NOT_ASKED
+    transcripts: TranscriptInspector | Failure = NOT_ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,3 +243,4 @@ class Facts:
     store: StoreFacts | Failure
     views: Views | Failure
     ingest: IngestFacts | Failure = NOT_ASKED
+    transcripts: TranscriptFacts | Failure = NOT_ASKED

@@ -29,6 +29,7 @@ from streams.ports.inspection import (
     Group,
     IngestFacts,
     StoreFacts,
+    TranscriptFacts,
 )
 
 _T = TypeVar("_T")
@@ -42,15 +43,19 @@ _READING_S = 8.0
 
 async def gather(services: Services, expected: Expected) -> Facts:
     """Return all facts. Raises nothing that a service does."""
-    kafka, (store, views), ingest = await asyncio.gather(
-        _kafka(services, expected), _redis(services, expected), _ingest(services)
+    kafka, (store, views), ingest, transcripts = await asyncio.gather(
+        _kafka(services, expected),
+        _redis(services, expected),
+        _ingest(services),
+        _transcripts(services),
     )
     # These need to know the cluster, and where the views are.
     project, conversations = await asyncio.gather(
         within(_READING_S, _project(services, expected, kafka.cluster, views)),
         within(_READING_S, _conversations(services, expected, kafka.cluster)),
     )
-    return Facts(services.clock.now_ms(), kafka, project, conversations, store, views, ingest)
+    now_ms = services.clock.now_ms()
+    return Facts(now_ms, kafka, project, conversations, store, views, ingest, transcripts)
 
 
 async def within(seconds: float, answer: Awaitable[_T]) -> _T | Failure:
@@ -181,6 +186,12 @@ async def _ingest(services: Services) -> IngestFacts | Failure:
     if isinstance(services.ingest, Failure):
         return services.ingest
     return await within(_INSPECTION_S, services.ingest.look())
+
+
+async def _transcripts(services: Services) -> TranscriptFacts | Failure:
+    if isinstance(services.transcripts, Failure):
+        return services.transcripts
+    return await within(_INSPECTION_S, services.transcripts.look())
 
 
 async def _views(reader: ViewReader, partitions: int) -> Views:

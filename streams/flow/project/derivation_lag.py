@@ -2,7 +2,7 @@
 
 Views that have every record of `context.events` are old where its records are late. The derive
 workers' position is their group's committed offset, which they commit for lag tools
-(docs/adr/0027). Where there is none, or this user may not see it, nothing is known.
+(docs/adr/0005). Where there is none, or this user may not see it, nothing is known.
 """
 
 from collections import defaultdict, deque

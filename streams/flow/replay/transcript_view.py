@@ -81,5 +81,9 @@ class TranscriptSessions:
 
 def _settles(record: Record) -> bool:
     """Return whether the main chain's size after this record is independent of the one before."""
-    is_main = record.data.chain == MAIN_CHAIN
-    return is_main and isinstance(record.data, ContextReading | CompactBoundary | ContextReset)
+    data = record.data
+    if data.chain != MAIN_CHAIN:
+        return False
+    if isinstance(data, ContextReading):
+        return not data.late
+    return isinstance(data, CompactBoundary | ContextReset)

@@ -12,6 +12,7 @@ packages/core/src/telemetry; openai/codex, codex-rs/otel.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from contextgauge.normalise.usage import gemini_output
 from contextgauge.record_words import Runtime
 from streams.ingest.otlp.telemetry_item import number, word
 
@@ -70,7 +71,10 @@ def _claude_request(attributes: Attributes) -> Body | None:
         "cache_read_input_tokens": number(attributes, "cache_read_tokens"),
         "output_tokens": number(attributes, "output_tokens"),
     }
-    response = assistant(word(attributes, "model"), usage, word(attributes, "request_id"))
+    request = word(attributes, "request_id")
+    response = assistant(word(attributes, "model"), usage, request)
+    if request is not None:
+        response["requestId"] = request
     if source == _SUMMARISING:
         response |= _OWN_CALL
         response["message"]["stop_reason"] = "end_turn"  # its counts are final
@@ -109,11 +113,15 @@ def _qwen_response(attributes: Attributes) -> Body | None:
 
 
 def _response_of_gemini(attributes: Attributes) -> Body:
-    usage = prompt_usage(
-        number(attributes, "input_token_count"),
-        number(attributes, "cached_content_token_count"),
+    prompt = number(attributes, "input_token_count")
+    output = gemini_output(
         number(attributes, "output_token_count"),
+        number(attributes, "thoughts_token_count"),
+        prompt=prompt,
+        tool=number(attributes, "tool_token_count"),
+        total=number(attributes, "total_token_count"),
     )
+    usage = prompt_usage(prompt, number(attributes, "cached_content_token_count"), output)
     return assistant(word(attributes, "model"), usage, word(attributes, "response_id"))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-from pydantic_core.core_schema import WithDefaultSchema
+from pydantic_core.core_schema import DataclassSchema, ModelSchema, WithDefaultSchema
 
 from contextgauge import __version__
 from streams import codec
@@ -108,7 +108,21 @@ def document(facts: ApiFacts, routes: Sequence[ApiRoute]) -> dict[str, Any]:
 
 
 class _Schemas(GenerateJsonSchema):
-    """Schemas without null as a default: what is left out there is no value."""
+    """Schemas without null as a default: what is left out there is no value.
+
+    Answers are not closed, as later versions add fields.
+    """
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        return self._opened(super().model_schema(schema))
+
+    def dataclass_schema(self, schema: DataclassSchema) -> JsonSchemaValue:
+        return self._opened(super().dataclass_schema(schema))
+
+    def _opened(self, made: JsonSchemaValue) -> JsonSchemaValue:
+        if self.mode == "serialization" and made.get("additionalProperties") is False:
+            del made["additionalProperties"]
+        return made
 
     def default_schema(self, schema: WithDefaultSchema) -> JsonSchemaValue:
         made = super().default_schema(schema)
@@ -123,7 +137,7 @@ def _schemas(facts: ApiFacts, routes: Sequence[ApiRoute]) -> tuple[dict[str, Any
     Of these, those that are named as operations have the parameters.
     """
     adapters: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
-        ("", "validation", TypeAdapter(shapes.ProblemShape))
+        ("", "serialization", TypeAdapter(shapes.ProblemShape))
     ]
     for route in routes:
         name = route.described.operation_id

@@ -1,6 +1,7 @@
 """The rule guard: which of the user's turns are still there after a boundary."""
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
@@ -24,6 +25,7 @@ from streams.core.control.pins import (
     check_pins,
     message_of,
 )
+from streams.core.control.turn_overlap import GuardAllowance, GuardWork
 from tests.linear_time import is_linear
 
 PUSH = "Never push to main."
@@ -46,13 +48,13 @@ def summary(text: str, number: int = 1) -> Message:
     return Message("user", (ContextCompaction(number, 0, text, 2, 100),), f"s{number}")
 
 
-def judged(before: list[Message], *after: Message) -> PinsCheck:
+def judged(before: list[Message], *after: Message, work: GuardWork | None = None) -> PinsCheck:
     """Return the check of a boundary."""
     history = History(before)
     history.extend(after)
     around = around_boundary(history)
     assert around is not None
-    return check_pins(around)
+    return check_pins(around, work)
 
 
 IN_OTHER_WORDS = [
@@ -136,18 +138,62 @@ def test_a_turn_of_what_is_everywhere_is_unknown_unless_it_is_there_word_for_wor
     assert check == (("ab ba " * 50,), (), (), ("ab ab " * 50,))
 
 
-def test_of_very_many_turns_the_latest_are_looked_for_in_other_words(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(turn_overlap, "MOST_WORK", 20_000)
+def test_of_very_many_turns_the_latest_are_looked_for_in_other_words() -> None:
     turns = [turn(f"{PUSH} {number}", number) for number in range(2_000)]
-    check = judged(turns, summary(f"{PUSH} 0"))
+    check = judged(turns, summary(f"{PUSH} 0"), work=GuardWork(250_000))
     assert check.kept == (f"{PUSH} 0",)
     assert check.unknown == tuple(f"{PUSH} {number}" for number in range(1, 1 + len(check.unknown)))
     assert check.lost == tuple(
         f"{PUSH} {number}" for number in range(2_000 - len(check.lost), 2_000)
     )
     assert len(check.lost) > 100 < len(check.unknown)
+
+
+@pytest.fixture
+def grams(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """All n-grams that are made."""
+    made: list[str] = []
+    make = turn_overlap.grams_of
+
+    def noted(text: str) -> Iterator[str]:
+        for gram in make(text):
+            made.append(gram)
+            yield gram
+
+    monkeypatch.setattr(turn_overlap, "grams_of", noted)
+    return made
+
+
+HUGE = "".join(f"word{number} thing " for number in range(20_000))
+
+
+def test_the_beginning_of_a_huge_turn_is_what_is_compared(grams: list[str]) -> None:
+    work = GuardWork()
+    assert judged([turn(HUGE)], summary(PUSH), work=work).lost == (HUGE,)
+    assert len(grams) < 400
+    assert work.done < len(HUGE) // 16
+    assert judged([turn(HUGE)], summary(HUGE)).kept == (HUGE,)
+
+
+def test_what_takes_more_than_there_is_left_is_unknown(grams: list[str]) -> None:
+    for left in (0, len(HUGE) // 100, len(HUGE) // 10):
+        work = GuardWork(left)
+        assert judged([turn(PUSH)], summary(HUGE), work=work).unknown == (PUSH,)
+        assert work.done <= left
+    assert len(grams) < 400
+
+
+def test_many_checks_of_a_worker_do_no_more_together_than_one_may(grams: list[str]) -> None:
+    most = 100_000
+    allowance, seen = GuardAllowance(most), HUGE[:20_000]
+    for _ in range(1_000):
+        work = allowance.work(1_000_000)
+        judged([turn(PUSH)], summary(seen), work=work)
+        allowance.used(work)
+    assert allowance.work(1_000_000).left < most // 10
+    assert len(grams) < 3 * most
+    assert allowance.work(1_000_500).left > most // 2
+    assert allowance.work(2_000_000).left == most
 
 
 def test_turns_of_frequent_words_are_known_in_a_long_conversation() -> None:

@@ -300,6 +300,6 @@ def test_r7_a_reading_has_the_service_tier_that_is_not_the_standard_one(
 
 
 def test_r7_a_bare_response_has_the_service_tier_next_to_its_usage() -> None:
-    body = {"object": "response", "id": "resp_1", "model": "gpt-5", "service_tier": "flex"}
+    body: Body = {"object": "response", "id": "resp_1", "model": "gpt-5", "service_tier": "flex"}
     body |= {"usage": {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}}
     assert one(Given().take(body, hint="r"), ContextReading).service_tier == "flex"

@@ -257,6 +257,16 @@ def test_r11_a_compactions_own_call_is_its_cost_and_its_duration() -> None:
     assert (other.duration_ms, other.receipt) == (None, None)
 
 
+def test_r11_a_call_that_reports_no_cache_writes_gives_none() -> None:
+    given = Given()
+    answer = assistant("c", inside={"usage": {"input_tokens": 3, "output_tokens": 9}})
+    given.take(side(user("Write a summary."), "acompact-1", 100), side(answer, "acompact-1", 186))
+    bound = one(given.take(line(boundary(AUTOMATIC), 187)), CompactBoundary)
+    assert bound.receipt
+    assert bound.receipt.summary_input_tokens == 3
+    assert bound.summary_cache_creation_tokens is None
+
+
 def test_r11_a_call_whose_lines_have_one_time_was_written_at_once_and_has_no_duration() -> None:
     given = Given()
     given.take(*own_call("c", 186, 186))

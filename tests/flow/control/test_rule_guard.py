@@ -19,6 +19,7 @@ from schemas.records import CompactBoundary, PinsChecked, Record
 from schemas.topics import AGENT_MESSAGES
 from streams import codec
 from streams.core.alerts.rules import LostRules
+from streams.core.control.turn_overlap import GuardAllowance
 from streams.flow.control.control_loop import ControlLoop
 from streams.flow.control.decisions import rule_guard
 from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
@@ -183,6 +184,17 @@ async def test_texts_are_withheld_where_they_may_not_be_published(kit: GuardKit)
         await kit.until_acknowledged()
     (message,) = kit.published()
     assert (message["lost"], message["lost_count"]) == ([], 1)
+
+
+async def test_a_worker_that_has_too_much_to_check_publishes_nothing(
+    kit: GuardKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_guard, "GuardAllowance", lambda: GuardAllowance(0))
+    kit.conversations = [LOST]
+    await kit.bound()
+    async with kit.guarding():
+        await kit.until_acknowledged()
+    assert kit.published() == []
 
 
 @pytest.mark.parametrize(

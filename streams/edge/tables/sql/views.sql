@@ -245,3 +245,47 @@ LEFT JOIN failures
     ON failures.session_id = coalesce(facts.session_id, sizes.session_id, compacted.session_id)
 LEFT JOIN warned
     ON warned.session_id = coalesce(facts.session_id, sizes.session_id, compacted.session_id);
+
+-- One row per call of a tool, with its result where there is one. What `--no-text` publishes is the
+-- same but for the hashes. Derived where asked for: a topic has none unless its deriver was set so.
+CREATE OR REPLACE VIEW tools AS
+SELECT
+    call.id,
+    call.session_id,
+    call.chain,
+    call.sequence,
+    call."time" AS called,
+    date_diff('millisecond', call."time", result."time") AS duration_ms,
+    call.model,
+    call.subagent_type,
+    call.tool,
+    call.use_id,
+    call.input_hash,
+    call.path_hashes,
+    call.changes_files,
+    call.bytes AS input_bytes,
+    call.tokens_estimated AS input_tokens_estimated,
+    result.bytes AS result_bytes,
+    result.tokens_estimated AS result_tokens_estimated,
+    result.is_error
+FROM tool_use AS call
+LEFT JOIN (
+    SELECT * FROM tool_use
+    WHERE part = 'result' AND use_id IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY session_id, use_id ORDER BY sequence) = 1
+) AS result
+    ON result.session_id = call.session_id AND result.use_id = call.use_id
+WHERE call.part = 'call' AND call.inherited IS NOT TRUE;
+
+CREATE OR REPLACE VIEW user_turns AS
+SELECT
+    id,
+    session_id,
+    chain,
+    sequence,
+    "time",
+    row_number() OVER (PARTITION BY session_id, chain ORDER BY sequence) AS number,
+    characters,
+    tokens_estimated
+FROM user_turn
+WHERE inherited IS NOT TRUE;

@@ -20,11 +20,12 @@ from schemas.records import MAIN_CHAIN, CompactBoundary, Record, event_type
 from streams import codec
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.pins import PinsCheck, around_boundary, check_pins, message_of
+from streams.core.control.turn_overlap import GuardAllowance, GuardWork
 from streams.flow.common.log_place import is_of_topic
 from streams.flow.common.ports import WorkerPorts
 from streams.flow.common.retry import RetryLoop
 from streams.flow.control.control_loop import AssignedPartition, PartitionHandler, PendingRecord
-from streams.ports import Headers, Log, NewRecord, started
+from streams.ports import Clock, Headers, Log, NewRecord, started
 from streams.ports.conversations import ConversationReader
 
 MAX_AGE_MS: Final = 10 * 60_000
@@ -54,9 +55,28 @@ class RuleGuardPorts(WorkerPorts):
     has_texts: bool
 
 
-def _judged(history: History) -> PinsCheck | None:
+def _judged(history: History, work: GuardWork) -> PinsCheck | None:
     around = around_boundary(history)
-    return None if around is None else check_pins(around)
+    return None if around is None else check_pins(around, work)
+
+
+class _Judge:
+    """Judges one conversation after the other, within what the worker may spend on all of them."""
+
+    def __init__(self) -> None:
+        self._one, self._allowance = asyncio.Lock(), GuardAllowance()
+
+    async def judged(self, history: History, clock: Clock) -> PinsCheck | None:
+        """Return the check of a conversation; None where nothing of it could be judged."""
+        async with self._one:
+            work = self._allowance.work(clock.now_ms())
+            # Megabytes may have to be read: in a thread, for others use the event loop.
+            check = await asyncio.to_thread(_judged, history, work)
+            self._allowance.used(work)
+        if check is not None and check.unknown and not any(check[:3]):
+            logger.info("the user's turns were not checked: the worker has too much to check")
+            return None
+        return check
 
 
 class RuleGuard:
@@ -64,11 +84,11 @@ class RuleGuard:
 
     def __init__(self, messages_topic: str, ports: RuleGuardPorts) -> None:
         self._topic, self._ports = messages_topic, ports
-        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._places, self._judge = asyncio.Semaphore(_AT_ONCE), _Judge()
 
     def opened(self, partition: AssignedPartition) -> "GuardedPartition":
         """Begin on a partition."""
-        return GuardedPartition(partition, self._topic, self._ports, self._places)
+        return GuardedPartition(partition, self._topic, self._ports, self._places, self._judge)
 
 
 class GuardedPartition(PartitionHandler):
@@ -80,9 +100,10 @@ class GuardedPartition(PartitionHandler):
         topic: str,
         ports: RuleGuardPorts,
         places: asyncio.Semaphore,
+        judge: _Judge,
     ) -> None:
         super().__init__(partition)
-        self._topic, self._ports, self._places = topic, ports, places
+        self._topic, self._ports, self._places, self._judge = topic, ports, places, judge
 
     async def handle(self, pending: PendingRecord) -> None:
         """Begin the check of a boundary. Raises VersionError."""
@@ -127,8 +148,7 @@ class GuardedPartition(PartitionHandler):
                 elif conversation.state in {"too_large", "without_text"}:
                     return None
                 elif conversation.position > offset and conversation.state == "whole":
-                    # Megabytes may have to be read: in a thread, for others use the event loop.
-                    return await asyncio.to_thread(_judged, conversation.history)
+                    return await self._judge.judged(conversation.history, clock)
             if clock.now_ms() >= until_ms:
                 logger.info(
                     "the user's turns were not checked: the conversation is not known so far"

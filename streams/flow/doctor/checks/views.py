@@ -14,6 +14,7 @@ _OVERDUE_MS = HOUR_MS
 """A build takes minutes for 10 000 sessions."""
 
 _RIVALS = 3
+"""A paused worker meets its successor once or twice; a second projector goes on."""
 
 
 @check("views.generation")

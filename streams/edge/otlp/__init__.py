@@ -1,0 +1,1 @@
+"""OpenTelemetry's own SDK, which only `contextgauge otel` needs."""

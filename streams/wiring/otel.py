@@ -1,0 +1,72 @@
+"""Builds and runs the export worker.
+
+A module of its own because Faust and OpenTelemetry's SDK take a second to import.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+from schemas.topics import CONTEXT_EVENTS
+from streams import wiring
+from streams.edge.faust.stream import FaustStream
+from streams.edge.otlp.backend import ExportedSignals, OtlpBackend
+from streams.flow.common.retry import RetryLoop
+from streams.flow.common.together import together
+from streams.flow.common.topic_watch import known_topics
+from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
+from streams.flow.control.topics_watch import watch_until_stopped
+from streams.flow.otel.exporter import GROUP, ExportPorts, ExportWorker
+from streams.wiring.context import WorkerContext
+
+_CLIENT_ID: Final = "contextgauge-otel"
+
+
+async def export(
+    worker: WorkerContext, wanted: ExportedSignals, since_ms: Callable[[], int]
+) -> None:
+    """Run an export worker until it is stopped. Raises StopError, ConfigError.
+
+    `since_ms` as of `FaustStream`; what was once begun is exported however late.
+    """
+    settings = worker.settings
+    topic = settings.topic(CONTEXT_EVENTS).name
+    async with AsyncExitStack() as exits:
+        backend = OtlpBackend(
+            wanted, settings.instance_id or f"{socket.gethostname()}-{os.getpid()}"
+        )
+        exits.push_async_callback(backend.stop)
+        log = wiring.kafka_log(settings, _CLIENT_ID)
+        exits.push_async_callback(log.stop)
+        worker.health.worker("joining")
+        retry = RetryLoop(worker, "kafka")
+        await retry.run(log.start)
+        topics = await retry.run(known_topics, log, worker.clock, [topic])
+        owner_of: OwnerOf = _no_owner
+        if settings.redis_url is not None:
+            views = wiring.redis_views(settings)
+            exits.push_async_callback(views.stop)
+            owner_of = AgentLookup(views, worker.clock).owner_of
+        stream = FaustStream(
+            wiring.kafka_options(settings, _CLIENT_ID),
+            topic,
+            settings.group_prefix + GROUP,
+            settings.instance_id or None,
+            since_ms,
+            lambda: 0,
+            topic_id=topics[topic].id,
+        )
+        ports = ExportPorts(
+            **worker.ports,
+            stream=stream,
+            backend=backend,
+            owner_of=owner_of,
+            with_events=wanted.events,
+        )
+        await together([watch_until_stopped(worker, log, topics), ExportWorker(ports).run()])
+
+
+async def _no_owner(_session_id: str) -> Owner:
+    return Owner()
