@@ -24,6 +24,7 @@ from tests.cli.report_facts import (
     middle,
     rounded,
     total,
+    used_of,
 )
 
 
@@ -233,10 +234,7 @@ class CompactionAnswers(RecordFacts):
             last = max((at for at, epoch in enumerate(epochs) if epoch), default=0)
             for at, epoch in enumerate(epochs):
                 for number, record in enumerate(epoch):
-                    sizes = [
-                        each.data.used_tokens for each in epoch[max(number - 1, 0) : number + 1]
-                    ]  # type: ignore[union-attr]
-                    step = (sizes[1] or 0) - (sizes[0] or 0) if number else None
+                    step = used_of(record) - used_of(epoch[number - 1]) if number else None
                     placed.append((record, at, last, number + 1, len(epoch) - number, step))
         return placed
 
@@ -252,7 +250,7 @@ class CompactionAnswers(RecordFacts):
             (
                 place,
                 len(group),
-                average(each.data.used_tokens for each in group),  # type: ignore[union-attr]
+                average(map(used_of, group)),
                 cached(group),
                 average(outputs[each.id] for each in group),
             )

@@ -90,6 +90,11 @@ def minute_of(record: Record) -> str:
     return f"{day_of(record)}, {datetime.fromtimestamp(record.time_ms / 1_000, UTC):%H:%M}"
 
 
+def used_of(record: Record) -> int:
+    assert isinstance(record.data, ContextReading)
+    return record.data.used_tokens
+
+
 def in_bins(
     values: Iterable[float | None], names: Sequence[str], ends: Sequence[float]
 ) -> Counter[str]:

@@ -35,10 +35,10 @@ def test_every_cell_runs_and_shows_something(
             continue
         assert (cell["outputs"], cell["execution_count"]) == ([], None)
         body = ast.parse("".join(cell["source"])).body
-        last = body.pop() if isinstance(body[-1], ast.Expr) else None
+        shows = body.pop() if isinstance(body[-1], ast.Expr) else None
         exec(compile(ast.Module(body, []), str(NOTEBOOK), "exec"), names)  # noqa: S102 -- as a kernel does
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)  # noqa: S307
+        if isinstance(shows, ast.Expr):
+            value = eval(compile(ast.Expression(shows.value), str(NOTEBOOK), "eval"), names)  # noqa: S307
             assert value.shape[1] > 0
             shown += 1
     assert shown > 20

@@ -39,7 +39,7 @@ class Plot(NamedTuple):
     """Of `rows` and `table`: the columns that are shown; by default all of a table."""
 
 
-class Figure(NamedTuple):
+class ReportFigure(NamedTuple):
     """One figure: the answer to a question.
 
     `doubt` is a column that is true for rows whose percentages or tokens are estimates. `none` is
@@ -60,7 +60,7 @@ class ReportSection(NamedTuple):
 
     title: str
     about: str
-    figures: tuple[Figure, ...]
+    figures: tuple[ReportFigure, ...]
 
 
 class Key(NamedTuple):
@@ -89,7 +89,7 @@ def _read() -> tuple[tuple[Key, ...], tuple[ReportSection, ...]]:
     return keys, sections
 
 
-def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> Figure:
+def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> ReportFigure:
     rest = dict(row)
     plot = Plot(
         rest.pop("plot"),
@@ -98,12 +98,12 @@ def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> Figure:
         Unit(rest.pop("unit", "")),
         tuple(rest.pop("columns", ())),
     )
-    return Figure(basis=bases[rest.pop("basis")], plot=plot, **rest)
+    return ReportFigure(basis=bases[rest.pop("basis")], plot=plot, **rest)
 
 
 KEYS, SECTIONS = _read()
 
 
-def figures() -> list[Figure]:
+def figures() -> list[ReportFigure]:
     """Return all figures of a report, in its order."""
     return [figure for section in SECTIONS for figure in section.figures]

@@ -12,7 +12,7 @@ from streams.cli.pages.markup import Html, joined, tag
 from streams.cli.pages.plots import Series, bars, line, meter
 from streams.cli.pages.values import Unit, heading, shown, unit_of
 from streams.cli.report.answers import Answers, FigureAnswer, Stands
-from streams.cli.report.figures import KEYS, SECTIONS, Figure, Key, ReportSection
+from streams.cli.report.figures import KEYS, SECTIONS, Key, ReportFigure, ReportSection
 from streams.cli.screen.figures import GUESS
 
 _SHOWN_ROWS: Final = 8
@@ -107,7 +107,7 @@ def _section(section: ReportSection, answers: Answers) -> Html:
     )
 
 
-def _figure(figure: Figure, answers: Answers) -> Html:
+def _figure(figure: ReportFigure, answers: Answers) -> Html:
     answer, stands = answers.of(figure.question), answers.stands_on(figure.basis)
     body: list[Html] = []
     if not stands.rows:
@@ -134,14 +134,14 @@ def _figure(figure: Figure, answers: Answers) -> Html:
     )
 
 
-def _basis(figure: Figure, stands: Stands) -> str:
+def _basis(figure: ReportFigure, stands: Stands) -> str:
     """Return what a figure stands on in words, without its number."""
     basis = figure.basis
     words = f"{basis.rows} {basis.having}".rstrip()
     return words if stands.rows == stands.of else f"{words}, of {stands.of:,}"
 
 
-def _drawn(figure: Figure, answer: FigureAnswer) -> Html:
+def _drawn(figure: ReportFigure, answer: FigureAnswer) -> Html:
     plot = figure.plot
     if plot.kind == "table":
         return _table(figure, answer, plot.columns or answer.columns)
@@ -192,7 +192,7 @@ def _colour(number: int, name: str) -> str:
     return _NAMED_COLOURS.get(name, _COLOURS[number % len(_COLOURS)])
 
 
-def _table(figure: Figure, answer: FigureAnswer, columns: Sequence[str]) -> Html:
+def _table(figure: ReportFigure, answer: FigureAnswer, columns: Sequence[str]) -> Html:
     """Return a table's first rows. The first value of `rows` has a bar."""
     plot = figure.plot
     drawn = plot.values[0] if plot.kind == "rows" else None
@@ -215,7 +215,7 @@ def _table(figure: Figure, answer: FigureAnswer, columns: Sequence[str]) -> Html
     )
 
 
-def _all_figures(figure: Figure, answer: FigureAnswer) -> Html:
+def _all_figures(figure: ReportFigure, answer: FigureAnswer) -> Html:
     rows = [
         tag("tr", [_cell(figure, answer, row, column, exact=True) for column in answer.columns])
         for row in answer.rows
@@ -258,7 +258,7 @@ def _float(value: float | Decimal | None) -> float | None:
 
 
 def _cell(
-    figure: Figure, answer: FigureAnswer, row: dict[str, Any], column: str, *, exact: bool
+    figure: ReportFigure, answer: FigureAnswer, row: dict[str, Any], column: str, *, exact: bool
 ) -> Html:
     value = row[column]
     if column == figure.doubt:
