@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from streams.cli.report.figures import Basis
+from streams.cli.report.figures import KEPT, Basis
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
@@ -33,6 +33,7 @@ class Answers:
     """Asks an engine. Raises ConfigError for an unknown question, StopError for one that fails."""
 
     def __init__(self, engine: "SqlEngine") -> None:
+        engine.keep(KEPT)
         self._engine = engine
         self._answers: dict[str, FigureAnswer] = {}
 

@@ -75,8 +75,8 @@ class Key(NamedTuple):
     unit: Unit = Unit.NUMBER
 
 
-def _read() -> tuple[tuple[Key, ...], tuple[ReportSection, ...]]:
-    """Return the key figures and the sections. What is wrong in the file raises at import."""
+def _read() -> tuple[tuple[str, ...], tuple[Key, ...], tuple[ReportSection, ...]]:
+    """Return what the file has. What is wrong in it raises at import."""
     table = tomllib.loads((files(__package__) / "figures.toml").read_text("utf-8"))
     bases = {name: Basis(**row) for name, row in table["bases"].items()}
     keys = tuple(Key(**row | {"unit": Unit(row.get("unit", ""))}) for row in table["keys"])
@@ -86,7 +86,7 @@ def _read() -> tuple[tuple[Key, ...], tuple[ReportSection, ...]]:
         )
         for row in table["sections"]
     )
-    return keys, sections
+    return tuple(table["kept"]), keys, sections
 
 
 def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> ReportFigure:
@@ -101,7 +101,7 @@ def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> ReportFigure:
     return ReportFigure(basis=bases[rest.pop("basis")], plot=plot, **rest)
 
 
-KEYS, SECTIONS = _read()
+KEPT, KEYS, SECTIONS = _read()
 
 
 def figures() -> list[ReportFigure]:
