@@ -202,8 +202,14 @@ def _unpack_chain(part: StoredPart, older: StoredPart | None) -> Chain:
     return chain
 
 
-def _two_ways(ways: TwoWays) -> TwoWays:
-    return ways._replace(boundaries=tuple((each[0], each[1]) for each in ways.boundaries))
+_BOUNDARIES: Final = TwoWays._fields.index("boundaries")
+
+
+def _two_ways(values: list[Any]) -> TwoWays:
+    # Tuples before they are in it: the compiled class takes no list in their place.
+    place = _BOUNDARIES
+    made = [tuple((own_id, at) for own_id, at in each) for each in values[place : place + 1]]
+    return TwoWays(*values[:place], *made, *values[place + 1 :])
 
 
 _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
@@ -213,7 +219,7 @@ _MADE_OF_LISTS: Final[tuple[tuple[int, Callable[[Any], object]], ...]] = (
     (13, lambda values: ReportedLimits(*values)),
     (18, lambda values: ThreadState(*values)),
     (19, lambda values: tuple(CallState(*value) for value in values)),
-    (21, lambda values: _two_ways(TwoWays(*values))),
+    (21, _two_ways),
 )
 """Fields of a chain that JSON has as lists, by their place after the response."""
 
