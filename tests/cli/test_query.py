@@ -4,12 +4,14 @@ import csv
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from schemas.records import ContextReading
 from streams.edge.files.folders import write_folder
 from streams.edge.tables.engine import SqlEngine
 from streams.edge.tables.folder import ArrowFolder
@@ -18,6 +20,7 @@ from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.codec.test_records import records_of_every_kind
 from tests.commands import Command
+from tests.core.given import Given, assistant, one, record_of
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +144,22 @@ def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Pa
     assert {row["session_id"] for row in rows} == {
         each["data"]["session_id"] for each in replayed(command, transcript)
     }
+
+
+def test_a_late_reading_counts_and_is_not_the_size_of_its_session(tmp_path: Path) -> None:
+    given = Given()
+    given.take(assistant("msg_1", read=90_000))
+    newest = record_of(given.records, ContextReading)
+    reading = one(given.records, ContextReading)
+    data = replace(reading, response_id="msg_0", used_tokens=10, used_percent=0.01, late=True)
+    late = replace(newest, id="late", sequence=newest.sequence + 1, data=data)
+    folder = ArrowFolder(str(tmp_path), "parquet")
+    export = Export(folder, "parquet", "paths")
+    export.add((record, None) for record in [*given.records, late])
+    export.commit()
+    question = "SELECT responses, used_tokens, used_percent FROM sessions"
+    ((row,),) = SqlEngine(folder, "parquet").answer(question).rows()
+    assert row == (2, 90_000, 45.0)
 
 
 def test_a_compaction_is_one_row_whatever_is_known_of_it(command: Command, projects: Path) -> None:

@@ -1,5 +1,6 @@
 -- The views of analysis, over one table per kind of record. Names are those of docs/GLOSSARY.md.
 -- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere.
+-- A late reading (R34) counts, but is not its chain's size: a newer one was known by then.
 
 CREATE OR REPLACE VIEW readings AS
 SELECT
@@ -27,7 +28,8 @@ SELECT
     used_percent,
     window_source IN ('default', 'exceeded') AS is_window_assumed,
     messages,
-    messages_total
+    messages_total,
+    late IS TRUE AS is_late
 FROM context_reading
 WHERE inherited IS NOT TRUE;
 
@@ -171,11 +173,11 @@ sizes AS (
         max("time") AS last_reading,
         count(*) AS responses,
         count(DISTINCT chain) AS chains,
-        max_by(model, sequence) FILTER (WHERE chain = 'main') AS model,
-        max_by(used_tokens, sequence) FILTER (WHERE chain = 'main') AS used_tokens,
-        max_by(used_percent, sequence) FILTER (WHERE chain = 'main') AS used_percent,
-        max_by(window_tokens, sequence) FILTER (WHERE chain = 'main') AS window_tokens,
-        max_by(window_source, sequence) FILTER (WHERE chain = 'main') AS window_source,
+        max_by(model, sequence) FILTER (WHERE chain = 'main' AND NOT is_late) AS model,
+        max_by(used_tokens, sequence) FILTER (WHERE chain = 'main' AND NOT is_late) AS used_tokens,
+        max_by(used_percent, sequence) FILTER (WHERE chain = 'main' AND NOT is_late) AS used_percent,
+        max_by(window_tokens, sequence) FILTER (WHERE chain = 'main' AND NOT is_late) AS window_tokens,
+        max_by(window_source, sequence) FILTER (WHERE chain = 'main' AND NOT is_late) AS window_source,
         max_by(messages_total, sequence) FILTER (WHERE chain = 'main') AS messages,
         max(used_percent) FILTER (WHERE chain = 'main') AS most_used_percent,
         max(used_tokens) FILTER (WHERE chain = 'main') AS most_used_tokens,

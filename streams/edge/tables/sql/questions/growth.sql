@@ -4,6 +4,7 @@ WITH steps AS (
         model,
         used_tokens - lag(used_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence) AS step
     FROM readings
+    WHERE NOT is_late
 )
 SELECT
     coalesce(model, 'unknown') AS model,
