@@ -20,6 +20,7 @@ from contextgauge.delivery.content_measures import measured
 from contextgauge.json_codec import decode, dumps
 from contextgauge.messages import MESSAGE_LIMIT_BYTES, DeadLetter
 from contextgauge.normalise.adapter import (
+    SHORTENED,
     ByName,
     Either,
     Field,
@@ -33,7 +34,7 @@ from contextgauge.normalise.runtimes import line_of
 from contextgauge.records import Json
 from contextgauge.units import MIB
 
-MARK = "contextgauge_shortened"
+MARK = SHORTENED
 """Field that a shortened message carries: the original's size in bytes and SHA-256 (hex)."""
 
 KEPT_CHARACTERS = 256

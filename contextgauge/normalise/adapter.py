@@ -28,6 +28,9 @@ PRESENT: Final = object()
 NO_TEXT: Final = "contextgauge_no_text"
 """Field of a message that came without its texts: true, or a keyed hash of what identifies it."""
 
+SHORTENED: Final = "contextgauge_shortened"
+"""Field of a message that came with a part of its texts: the original's size and SHA-256 (hex)."""
+
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """In the name of a file."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contextgauge.compaction.displays.window_parts import ToolTokens, WindowPart
-from contextgauge.compaction.reading.lines import NO_TEXT_MARK
+from contextgauge.normalise.adapter import NO_TEXT
 from streams.cli.filling import Filling, filling_of_session
 from streams.cli.inputs import sources_of
 from streams.cli.screen.breakdown import filled_by
@@ -141,7 +141,7 @@ def test_results_that_were_cleared_are_left_out(tmp_path: Path) -> None:
 def test_a_transcript_that_lacks_messages_is_not_estimated(tmp_path: Path) -> None:
     reason = "the file lacks some of what the model sees"
     assert filling_of_session(_session(tmp_path, *WORK[1:])) == reason
-    no_text = _line("user", "u" * 400, **{NO_TEXT_MARK: True})
+    no_text = _line("user", "u" * 400, **{NO_TEXT: True})
     assert filling_of_session(_session(tmp_path, no_text, *WORK[1:])) == reason
 
 

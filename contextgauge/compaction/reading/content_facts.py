@@ -15,12 +15,11 @@ from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.formats import read_answer, read_messages
 from contextgauge.compaction.messages import Image, Message, Text, ToolCall, ToolResult
 from contextgauge.compaction.reading.lines import (
-    NO_TEXT_MARK,
-    SHORTENED_MARK,
     is_boundary,
     reduced_of_any,
 )
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.adapter import NO_TEXT, SHORTENED
 from contextgauge.normalise.content_signals import ContentFact, ToolPart, TurnLength
 from contextgauge.normalise.fields import count, flag, mapping, name
 from contextgauge.normalise.responses import answer_of
@@ -46,7 +45,7 @@ def content_facts(body: Body, key: bytes = b"") -> tuple[ContentFact, ...]:
     """
     if CONTENT_FIELD in body:
         return tuple(_stored(body[CONTENT_FIELD]))
-    if NO_TEXT_MARK in body or SHORTENED_MARK in body:
+    if NO_TEXT in body or SHORTENED in body:
         return ()
     facts: list[ContentFact] = []
     for message in _messages(body):

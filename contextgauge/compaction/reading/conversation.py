@@ -33,7 +33,6 @@ from contextgauge.compaction.reading.context_changes import (
     Step,
 )
 from contextgauge.compaction.reading.lines import (
-    NO_TEXT_MARK,
     Line,
     digest_of,
     folder_of,
@@ -48,6 +47,7 @@ from contextgauge.compaction.reading.lines import (
 from contextgauge.compaction.reading.reading_state import ReadingState
 from contextgauge.compaction.store.stored_history import load_edit
 from contextgauge.errors import ConfigError
+from contextgauge.normalise.adapter import NO_TEXT
 from contextgauge.normalise.fields import flag, mapping, name
 from contextgauge.normalise.responses import BareAnswer, answer_of, inner_boundary
 from contextgauge.normalise.signals import Response
@@ -180,7 +180,7 @@ class ConversationReading(ReadingState):
             replace(each, id=key if only else f"{key}.{index}")
             for index, each in enumerate(messages)
         ]
-        if line.get(NO_TEXT_MARK) is True:
+        if line.get(NO_TEXT) is True:
             self.without_text.update(each.id for each in named)
         return named
 

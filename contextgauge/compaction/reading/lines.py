@@ -10,6 +10,7 @@ import hashlib
 from typing import Final, TypeAlias
 
 from contextgauge.json_codec import dumps
+from contextgauge.normalise.adapter import NO_TEXT, SHORTENED
 from contextgauge.normalise.fields import flag, long_name, mapping, name
 from contextgauge.normalise.responses import SYNTHETIC_MODEL, answer_of, inner_boundary
 from contextgauge.normalise.runtimes import HEADS, line_of
@@ -18,10 +19,6 @@ from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.records import Json
 
 Line: TypeAlias = dict[str, Json]
-
-NO_TEXT_MARK: Final = "contextgauge_no_text"
-SHORTENED_MARK: Final = "contextgauge_shortened"
-"""The publisher's fields of a message that came without its texts, or with a part of them."""
 
 LEFT_OUT: Final = b"[contextgauge: "
 """Stands where the publisher left something out."""
@@ -54,8 +51,8 @@ def reduced_of_any(line: Line) -> dict[str, Json] | None:
         kept["cwd"] = folder
     if "uuid" not in kept and "timestamp" in line:
         kept["timestamp"] = line["timestamp"]  # two that say the same are not the same
-    if NO_TEXT_MARK in line or (SHORTENED_MARK in line and LEFT_OUT in dumps(kept)):
-        kept[NO_TEXT_MARK] = True
+    if NO_TEXT in line or (SHORTENED in line and LEFT_OUT in dumps(kept)):
+        kept[NO_TEXT] = True
     return kept
 
 
