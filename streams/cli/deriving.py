@@ -9,7 +9,6 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import groupby
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -21,6 +20,7 @@ from schemas.records import Record
 from schemas.topics import MIB
 from streams import codec, wiring
 from streams.core.derivation.outside_windows import OutsideWindows, with_windows
+from streams.core.derivation.rules_config import Rules
 from streams.core.derivation.state import Session
 from streams.edge.files import reading as files
 from streams.edge.files.names import group_of
@@ -68,8 +68,8 @@ class Derivation(Generic[Made]):
     """Derives the lines of files. `make` makes of a block's records what its part has.
 
     `fallback` is the session of lines that neither they nor their file name one for. `windows` and
-    what `hooked` returns are known from elsewhere than the lines. `content`: with records of what
-    messages contain (R35), whatever the settings.
+    what `hooked` returns are known from elsewhere than the lines. `rules` are the configured ones
+    by default.
     """
 
     def __init__(
@@ -79,13 +79,11 @@ class Derivation(Generic[Made]):
         make: Callable[[Sequence[Record]], Sequence[Made]],
         windows: OutsideWindows | None = None,
         hooked: HookedBy | None = None,
-        *,
-        content: bool = False,
+        rules: Rules | None = None,
     ) -> None:
         settings = wiring.settings()
-        self._rules, self._limit_bytes = wiring.rules(settings), settings.message_limit_bytes
-        if content:
-            self._rules = replace(self._rules, content=True)
+        self._rules = wiring.rules(settings) if rules is None else rules
+        self._limit_bytes = settings.message_limit_bytes
         self._sources, self._fallback, self._make = sources, fallback, make
         self._windows = windows
         self._hooks = None if hooked is None else HookLines(hooked)

@@ -111,7 +111,7 @@ def _export_paths(
     folder: "TableFolder", table_format: ExportFormat, paths: list[str], *, merge: bool
 ) -> bool:
     """Return whether all files could be read whole."""
-    replayed = Replay(sources_of(paths), content=True)
+    replayed = Replay(sources_of(paths), rules=wiring.rules(wiring.settings(), content=True))
     made = Export(folder, table_format.value, _PATHS)
     for records in replayed.records():
         made.add((record, None) for record in records)

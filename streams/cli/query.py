@@ -77,8 +77,8 @@ def query(
 ) -> None:
     """Ask a question in SQL about sessions, readings, warnings and compactions.
 
-    Views: sessions, readings, warnings, compactions, attempts, receipts; and one table for each
-    kind of record, as `contextgauge export` writes them. Times are UTC.
+    Of views, which `--views` lists, and of one table for each kind of record, as `contextgauge
+    export` writes them. Times are UTC.
     """
     with needs("query", "analysis", ANALYSIS), quiet_pipe():
         if show_list:
@@ -117,7 +117,8 @@ def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
     from streams.edge.tables.engine import SqlEngine  # noqa: PLC0415 -- loads duckdb
     from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
 
-    price_of = wiring.prices(wiring.settings())
+    settings = wiring.settings()
+    price_of = wiring.prices(settings)
     for path in paths:
         folder = ArrowFolder(path, "parquet")
         known = read_checkpoint(folder)
@@ -138,7 +139,8 @@ def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
         sources = sources_of(paths) if paths else own_sources(failed)
         if not sources:
             raise ConfigError(NOTHING_HERE)
-        replayed = Replay(sources, as_on_this_machine=True, content=True)
+        rules = wiring.rules(settings, content=True)
+        replayed = Replay(sources, as_on_this_machine=True, rules=rules)
         made = Export(folder, "parquet", "paths")
         with reading():
             for records in replayed.records():

@@ -23,6 +23,7 @@ from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
 from streams.cli.unread import shown
+from streams.core.derivation.rules_config import Rules
 from streams.core.projection import statistics
 from streams.core.projection.documents import compaction
 from streams.core.projection.project import project
@@ -44,8 +45,8 @@ class Replay:
     Folders are derived in several processes, `processes` at most: by default one for each core.
     `is_rest`: the sources are not all that was asked for, and lines of the others are right.
     `as_on_this_machine`: with the windows that the status line was given, and the compactions'
-    starts and ends that hooks were given, which no line has. `content`: with records of what
-    messages contain (R35).
+    starts and ends that hooks were given, which no line has. `rules` are the configured ones by
+    default.
     `report` gets what is reported of rejected lines. What can be read in part only is reported on
     standard error, and `unreadable` counts it.
     """
@@ -59,8 +60,8 @@ class Replay:
         *,
         is_rest: bool = False,
         as_on_this_machine: bool = False,
-        content: bool = False,
         report: Callable[[str], object] = write_error,
+        rules: Rules | None = None,
     ) -> None:
         self.sources = sources
         self.rejected = RejectedLines("derived", is_any_right=lambda: self._is_any_right, to=report)
@@ -68,7 +69,7 @@ class Replay:
         """The sessions that lines were of, known after the derivation."""
         self._is_rest = self._is_any_right = is_rest
         self._fallback, self._on_dead = fallback, on_dead
-        self._content = content
+        self._rules = rules
         self._processes = processes or cores()
         state = wiring.settings().state_folder if as_on_this_machine else None
         self._windows = StatusWindows(state).of if as_on_this_machine else None
@@ -106,12 +107,7 @@ class Replay:
     ) -> Generator[Sequence[Made], None, None]:
         collect_young_garbage()
         derivation = Derivation(
-            self.sources,
-            self._fallback,
-            make,
-            self._windows,
-            self._hooked,
-            content=self._content,
+            self.sources, self._fallback, make, self._windows, self._hooked, self._rules
         )
         self.session_ids = derivation.sessions
         with closing(derivation.parts(self._processes)) as parts:

@@ -62,14 +62,17 @@ def settings() -> Settings:
     return load_settings(defaults)
 
 
-def rules(settings: Settings) -> Rules:
-    """Return the rules in force, with the bundled catalog of windows."""
+def rules(settings: Settings, *, content: bool = False) -> Rules:
+    """Return the rules in force, with the bundled catalog of windows.
+
+    With `content` there are records of what messages contain (R35), whatever the settings.
+    """
     return Rules(
         catalog=bundled(),
         thresholds=settings.warning_thresholds,
         configured_windows=settings.windows,
         default_window=settings.default_window,
-        content=settings.content_records,
+        content=content or settings.content_records,
     )
 
 

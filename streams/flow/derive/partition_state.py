@@ -125,8 +125,8 @@ class PartitionState:
             # Not a method: a state in a cycle would stay, with its file, until the next collection.
             partial(_take, self._stored, self._in_use, self._entered),
         )
-        self._usual_bytes = min(config.limit_bytes, LARGE_BYTES)
-        self._reads_content = rules.content
+        # What messages contain (R35) is in none of what is read in place.
+        self._usual_bytes = 0 if rules.content else min(config.limit_bytes, LARGE_BYTES)
         self._writer = RecordWriter(
             config, place.partition, place.partition % place.dead_partitions
         )
@@ -149,9 +149,7 @@ class PartitionState:
     def apply(self, messages: Sequence[LogRecord]) -> None:
         """Derive messages, in order, as part of the batch that `finish` ends."""
         for index in range(len(messages)):
-            usual = (
-                None if self._reads_content else _read_record(messages, index, self._usual_bytes)
-            )
+            usual = _read_record(messages, index, self._usual_bytes)
             if usual is None:
                 self._apply_one(messages[index])
             else:
