@@ -1,16 +1,18 @@
 """`contextgauge otel`: records as events and figures for a backend of OpenTelemetry."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError
 from contextgauge.kafka.connection import bootstrap_servers
 from schemas.topics import HOUR_MS
+from streams.cli.extras import needs
 from streams.cli.times import TIME_FORMS, parse_time
 from streams.cli.workers.run import run
 from streams.wiring.context import WorkerContext
+
+_SDK: Final = frozenset(("opentelemetry", "requests"))
 
 
 def otel(
@@ -34,23 +36,16 @@ def otel(
     """
     clock = SystemClock()
     begin_ms = None if since is None else parse_time("--since", since, clock.now_ms())
-    try:
-        from streams.edge.otlp.backend import signals  # noqa: PLC0415 -- an extra, and slow
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"opentelemetry", "requests"}:
-            raise
-        raise ConfigError(
-            "OpenTelemetry's SDK is not installed: install 'contextgauge[pipeline,otlp]' in place "
-            "of 'contextgauge[pipeline]', the same way"
-        ) from error
+    with needs("otel", "otlp", _SDK):
+        from streams.edge.otlp.backend import signals  # noqa: PLC0415 -- slow
     wanted = signals()
 
     def since_ms() -> int:
         return clock.now_ms() - HOUR_MS if begin_ms is None else begin_ms
 
     async def work(worker: WorkerContext) -> None:
-        from streams.wiring.otel import export  # noqa: PLC0415 -- as above
+        from streams.wiring.otel import send_records  # noqa: PLC0415 -- as above
 
-        await export(worker, wanted, since_ms)
+        await send_records(worker, wanted, since_ms)
 
     run("otel", work, bootstrap_servers)

@@ -21,8 +21,9 @@ REASON: Final = "contextgauge.reason"
 UTILIZATION: Final = "contextgauge.context.utilization"
 THRESHOLD: Final = "contextgauge.warning.threshold"
 
-LEFT_OUT: Final = frozenset({"compaction_progress", "compaction_summary"})
-"""Kinds that are no event: heartbeats report nothing new, and a summary is text."""
+LEFT_OUT: Final = frozenset({"compaction_progress", "compaction_summary", "tool_use", "user_turn"})
+"""Kinds that are no event: heartbeats report nothing new, a summary is text, and what messages
+contain (R35) is many records for analysts."""
 
 _SEVERITIES: Final[Mapping[str, Severity]] = {
     "context_warning": "warn",

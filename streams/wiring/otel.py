@@ -1,4 +1,4 @@
-"""Builds and runs the export worker.
+"""Builds and runs the worker that sends records to OpenTelemetry.
 
 A module of its own because Faust and OpenTelemetry's SDK take a second to import.
 """
@@ -18,16 +18,16 @@ from streams.flow.common.together import together
 from streams.flow.common.topic_watch import known_topics
 from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
 from streams.flow.control.topics_watch import watch_until_stopped
-from streams.flow.otel.exporter import GROUP, ExportPorts, ExportWorker
+from streams.flow.otel.otel_worker import GROUP, OtelPorts, OtelWorker
 from streams.wiring.context import WorkerContext
 
 _CLIENT_ID: Final = "contextgauge-otel"
 
 
-async def export(
+async def send_records(
     worker: WorkerContext, wanted: ExportedSignals, since_ms: Callable[[], int]
 ) -> None:
-    """Run an export worker until it is stopped. Raises StopError, ConfigError.
+    """Send records until it is stopped. Raises StopError, ConfigError.
 
     `since_ms` as of `FaustStream`; what was once begun is exported however late.
     """
@@ -58,14 +58,14 @@ async def export(
             lambda: 0,
             topic_id=topics[topic].id,
         )
-        ports = ExportPorts(
+        ports = OtelPorts(
             **worker.ports,
             stream=stream,
             backend=backend,
             owner_of=owner_of,
             with_events=wanted.events,
         )
-        await together([watch_until_stopped(worker, log, topics), ExportWorker(ports).run()])
+        await together([watch_until_stopped(worker, log, topics), OtelWorker(ports).run()])
 
 
 async def _no_owner(_session_id: str) -> Owner:

@@ -1,4 +1,4 @@
-"""The export worker: records in, events at a collector, acknowledged when it has accepted them."""
+"""The OpenTelemetry worker: events at a collector, acknowledged when it has accepted them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -13,7 +13,7 @@ from streams import codec
 from streams.edge.memory.log import MemoryLog
 from streams.edge.otlp.backend import OtlpBackend, signals
 from streams.flow.control.session_owners import Owner
-from streams.flow.otel.exporter import ExportPorts, ExportWorker
+from streams.flow.otel.otel_worker import OtelPorts, OtelWorker
 from streams.ports import NewRecord
 from tests.core.given import Given, assistant, boundary, init
 from tests.doubles.record_stream import MemoryRecordStream
@@ -56,8 +56,8 @@ class ExportKit:
         wanted = signals()
         backend = OtlpBackend(wanted, "test-1")
         stream = MemoryRecordStream(self.log, TOPIC, (0,), self.acknowledged, lambda: 0, lambda: 0)
-        worker = ExportWorker(
-            ExportPorts(
+        worker = OtelWorker(
+            OtelPorts(
                 stream=stream,
                 backend=backend,
                 owner_of=self._owner_of,

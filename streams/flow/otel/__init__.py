@@ -1,1 +1,1 @@
-"""Records to a backend of OpenTelemetry: `exporter.py`."""
+"""Records to a backend of OpenTelemetry: `otel_worker.py`."""

@@ -1,4 +1,4 @@
-"""The export worker: records of a stream in, events and figures for a backend out.
+"""The OpenTelemetry worker: records of a stream in, events and figures for a backend out.
 
     records ─▶ events ─▶ the backend accepts them ─▶ figures are recorded ─▶ acknowledged
 
@@ -40,8 +40,8 @@ logger = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportPorts(WorkerPorts):
-    """What the export needs of the outside world.
+class OtelPorts(WorkerPorts):
+    """What the worker needs of the outside world.
 
     `owner_of` looks a session's runtime up. Without events, only figures leave.
     """
@@ -61,10 +61,10 @@ class _Followed:
     last_ms: int | None = None
 
 
-class ExportWorker:
-    """Exports the records of one stream; it is the stream's handler."""
+class OtelWorker:
+    """Sends the records of one stream; it is the stream's handler."""
 
-    def __init__(self, ports: ExportPorts) -> None:
+    def __init__(self, ports: OtelPorts) -> None:
         self._ports = ports
         self._retry = RetryLoop(ports, "the collector")
         self._runtimes: BoundedMemory[str, str | None] = BoundedMemory(_MOST_RUNTIMES)
