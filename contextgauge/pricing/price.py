@@ -65,6 +65,12 @@ class Rates(NamedTuple):
     cache_write_1h: Decimal | None = None
     cache_read: Decimal | None = None
 
+    def with_input(self) -> "Rates":
+        """Return the rates with that of input where there is none of the cache for minutes."""
+        written = self.input if self.cache_write_5m is None else self.cache_write_5m
+        read = self.input if self.cache_read is None else self.cache_read
+        return self._replace(cache_write_5m=written, cache_read=read)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
@@ -97,14 +103,13 @@ class Price:
 
         `prompt` is the call's, where `tokens` are only a part of it.
         """
-        rates = self.rates_of(tokens.prompt if prompt is None else prompt)
-        written, read = rates.cache_write_5m, rates.cache_read
+        rates = self.rates_of(tokens.prompt if prompt is None else prompt).with_input()
         parts = (
             (tokens.input, rates.input),
             (tokens.output, rates.output),
-            (tokens.cache_write_5m, rates.input if written is None else written),
+            (tokens.cache_write_5m, rates.cache_write_5m),
             (tokens.cache_write_1h, rates.cache_write_1h),
-            (tokens.cache_read, rates.input if read is None else read),
+            (tokens.cache_read, rates.cache_read),
         )
         amount, is_complete = Decimal(0), True
         for count, rate in parts:

@@ -280,7 +280,7 @@ def _profits(
                 completions.get(record.id),
                 timings.get(record.id),
                 summaries.get(record.id),
-                [call for call in calls if call.sequence < record.sequence],
+                next((call for call in reversed(calls) if call.sequence < record.sequence), None),
                 [call for call in calls if record.sequence < call.sequence < ends[record.sequence]],
             )
 
@@ -291,7 +291,7 @@ def _profit(  # noqa: PLR0917 -- the records of one compaction
     complete: CompactionComplete | None,
     timing: CompactionTiming | None,
     summary: PricedCall | None,
-    before: Sequence[PricedCall],
+    before: PricedCall | None,
     after: Sequence[PricedCall],
 ) -> CompactionProfit:
     first = after[0] if after else None
@@ -315,7 +315,7 @@ def _profit(  # noqa: PLR0917 -- the records of one compaction
         responses=len(after),
         break_even=_break_even(summary_cost, rewrite, saving),
         net=_net(summary_cost, rewrite, saving, len(after)),
-        cache_share_before=_cache_share(before[-1] if before else None),
+        cache_share_before=_cache_share(before),
         cache_share_after=_cache_share(first),
         duration_ms=duration_ms,
         waited_ms=_waited_ms(duration_ms, source),

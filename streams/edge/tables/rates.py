@@ -70,10 +70,7 @@ def _rows(price: Price) -> list[dict[str, Any]]:
 
 
 def _per_token(rates: Rates) -> dict[str, Decimal | None]:
-    written = rates.input if rates.cache_write_5m is None else rates.cache_write_5m
-    read = rates.input if rates.cache_read is None else rates.cache_read
-    whole = rates._replace(cache_write_5m=written, cache_read=read)
     return {
         name: None if rate is None else rate.scaleb(_PER_TOKEN)
-        for name, rate in whole._asdict().items()
+        for name, rate in rates.with_input()._asdict().items()
     }
