@@ -75,6 +75,10 @@ def _check_reading(command: Command, settings: dict[str, str], views: dict[str, 
     line = command("status", session_id, "--line", **settings).stdout
     assert re.fullmatch(r"Context: \d+% \(\d+K/\d+K tokens\)\n", line)
     told = json.loads(command("status", session_id, "--json", **settings).stdout)
+    costs = told.pop("costs")
+    numbers = [each["number"] for each in costs["compactions"]]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= told["compactions"]["automatic"]
     assert _figures(told) == views[session_id]
 
     timeline = command("events", session_id, **settings).stdout

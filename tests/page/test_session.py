@@ -69,7 +69,13 @@ async def test_a_turn_that_found_no_space_says_so(page: Page, told: Told, api: A
     first = api.records[SESSION]["events"][0]
     exhausted = {
         **first, "id": "e", "type": "contextgauge.context_exhausted.v1",
-        "data": {"chain": "main", "reason": "prompt_too_long", "tokens_over": 900},
+        "data": {
+            **{
+                name: first["data"][name]
+                for name in ("session_id", "model", "task_id", "subagent_type")
+            },
+            "chain": "main", "reason": "prompt_too_long", "tokens_over": 900,
+        },
     }  # fmt: skip
     api.records[SESSION]["events"].append(exhausted)
     await page.reload()
