@@ -168,11 +168,11 @@ def _turns(
 
 def _with_sequels(boundary: BoundaryFindings, cases: Cases) -> BoundaryFindings:
     """Return findings with what followed: of a file by its path, else by the message it was in."""
-    sequels: dict[str, tuple[Sequel, ...]] = {}
+    sequels: dict[tuple[str, str], tuple[Sequel, ...]] = {}
     for name, own in zip(Consequences._fields, cases, strict=True):
         for each in own:
             if each.former_id:
-                key = each.text if own is cases.files else each.former_id
+                key = (name, each.text if own is cases.files else each.former_id)
                 sequels[key] = (*sequels.get(key, ()), Sequel(name, each.message_id))
     findings = tuple(
         finding._replace(sequels=tuple(_of_item(finding.item, sequels)))
@@ -181,12 +181,11 @@ def _with_sequels(boundary: BoundaryFindings, cases: Cases) -> BoundaryFindings:
     return boundary._replace(findings=findings)
 
 
-def _of_item(item: Item, sequels: Mapping[str, Sequence[Sequel]]) -> Iterator[Sequel]:
+def _of_item(item: Item, sequels: Mapping[tuple[str, str], Sequence[Sequel]]) -> Iterator[Sequel]:
     keys = (item.text,) if item.kind == "file" else item.message_ids
-    for key in keys:
-        for each in sequels.get(key, ()):
-            if each.consequence in _CONSEQUENCES[item.kind]:
-                yield each
+    for name in _CONSEQUENCES[item.kind]:
+        for key in keys:
+            yield from sequels.get((name, key), ())
 
 
 def _known(finding: Finding, without_text: Container[str], *, is_readable: bool) -> Finding:

@@ -1,9 +1,20 @@
 """What an autopsy says of a session's boundaries."""
 
+import pytest
+
+from contextgauge.compaction.history import History
+from contextgauge.compaction.messages import ContextCompaction, Message, Text
 from contextgauge.records import Json
-from streams.core.autopsy.autopsy import SessionAutopsy, SessionReading, totals
+from streams.core.autopsy.autopsy import (
+    SessionAutopsy,
+    SessionReading,
+    findings_around,
+    totals,
+)
 from streams.core.autopsy.items import ItemKind
 from streams.core.autopsy.remains import Verdict
+from streams.core.control.pins import boundaries
+from streams.core.control.turn_overlap import GuardWork
 from tests.core.conversation.fold_kit import boundary, said
 
 PUSH = "Never push to main."
@@ -177,3 +188,73 @@ def test_results_that_are_gone_stood_before_though_all_turns_stayed() -> None:
 def test_a_summary_without_what_was_before_it_is_only_counted() -> None:
     result = autopsy_of(boundary(), summarised("Orders."), said("user", FIX, uuid="u1"))
     assert (result.boundaries, result.unseen) == ((), 1)
+
+
+def test_what_followed_is_with_the_item_that_it_goes_back_to() -> None:
+    deploy = "Never run `make deploy`."
+    fails = ("make orders", "no rule to make target orders")
+    result = autopsy_of(
+        said("user", deploy, uuid="u1"),
+        called("1", "Read", file_path="/w/orders.py"),
+        answered("1", "x"),
+        said("user", FIX, uuid="u2"),
+        called("2", "Bash", command=fails[0]),
+        answered("2", fails[1], is_error=True),
+        boundary(),
+        summarised("Nothing yet."),
+        called("3", "Read", file_path="/w/orders.py"),
+        answered("3", "x"),
+        called("4", "Bash", command=fails[0]),
+        answered("4", fails[1], is_error=True),
+        called("5", "Bash", command="make deploy"),
+        said("user", f"I told you already. {deploy}", uuid="u3"),
+    )
+    (only,) = result.boundaries
+    assert {each.item.text: [tuple(own) for own in each.sequels] for each in only.findings} == {
+        deploy: [("turns_restated", "u3"), ("constraints_possibly_violated", "call-5")],
+        FIX: [],
+        fails[1]: [("failing_calls_repeated", "call-4")],
+        "/w/orders.py": [("files_read_again", "call-3")],
+    }
+
+
+def test_a_part_comes_with_what_is_missing() -> None:
+    kept, gone = "Rows with a quoted break are dropped", "the budget is 500 dollars."
+    result = autopsy_of(
+        said("user", f"{kept}, {gone}", uuid="u1"),
+        called("1", "Bash", command="make"),
+        answered("1", "the linker is missing\nparseOrder", is_error=True),
+        called("2", "Read", file_path="/w/a/b.py"),
+        answered("2", "x"),
+        boundary(),
+        summarised(f"{kept}. b.py was read, and parseOrder failed."),
+    )
+    (only,) = result.boundaries
+    assert [(each.trace.verdict, each.trace.missing) for each in only.findings] == [
+        ("DEGRADED", (gone,)),
+        ("DEGRADED", ("the linker is missing",)),
+        ("DEGRADED", ("/w/a/",)),
+    ]
+
+
+def test_a_turn_that_was_published_without_text_is_unknown() -> None:
+    result = autopsy_of(
+        said(
+            "user", "[contextgauge: 12 characters left out]", uuid="u1", contextgauge_no_text=True
+        ),
+        said("user", FIX, uuid="u2"),
+        boundary(),
+        summarised("[contextgauge: 12 characters left out] Fix the importer of the orders."),
+    )
+    assert [each[1] for each in found(result).values()] == ["unknown", "PRESERVED"]
+
+
+@pytest.mark.parametrize(("most_work", "kinds"), [(0, {"turn"}), (150, {"turn", "request"})])
+def test_words_are_unknown_where_there_is_no_work_left(most_work: int, kinds: set[str]) -> None:
+    texts = (PUSH * 200, "Go on.", FIX)
+    messages = [Message("user", (Text(each),), f"u{at}") for at, each in enumerate(texts)]
+    summary = Message("user", (ContextCompaction(1, 0, "Orders. " * 1_000, 2, 9),), "s")
+    (around,) = [each for _, each in boundaries(History([*messages, summary]))]
+    findings = list(findings_around(around, None, GuardWork(most_work)))
+    assert {each.item.kind for each in findings} == kinds
+    assert {each.trace.verdict for each in findings} == {"unknown"}
