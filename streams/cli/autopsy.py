@@ -18,9 +18,9 @@ from streams.cli.screen.lines import quiet_pipe, write_error
 from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import reading, say, write_json
 from streams.cli.screen.sessions_table import NOTHING_HERE
-from streams.core.autopsy.autopsy import BoundaryFindings, SessionReading, totals
+from streams.core.autopsy.autopsy import AutopsyReading, BoundaryFindings, totals
 from streams.core.autopsy.consequences import CALLS
-from streams.core.autopsy.intervals import Comparison, Interval, Share
+from streams.core.autopsy.intervals import CaseShare, Interval, ShareComparison
 from streams.edge.files import reading as files
 from streams.edge.files.formats import reason_of
 from streams.edge.files.watch import Failed, InputSource
@@ -91,9 +91,9 @@ def autopsy(
         raise typer.Exit(Exit.STOPPED)
 
 
-def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, SessionReading]]:
+def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, AutopsyReading]]:
     """Yield the sessions of a source."""
-    sessions: dict[str, SessionReading] = {}
+    sessions: dict[str, AutopsyReading] = {}
     for block in files.read([source], failed=failed):
         for line in block:
             body = codec.decode(line.value)
@@ -101,7 +101,7 @@ def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, Sessio
                 continue
             session = session_of(body, line.session_hint)
             if session is not None:
-                sessions.setdefault(session, SessionReading()).add(body)
+                sessions.setdefault(session, AutopsyReading()).add(body)
     yield from sessions.items()
 
 
@@ -167,7 +167,7 @@ def _boundary(boundary: BoundaryFindings) -> Json:
     }
 
 
-def _comparison(compared: Comparison) -> Json:
+def _comparison(compared: ShareComparison) -> Json:
     difference = compared.difference()
     return {
         "after": _share(compared.after),
@@ -177,7 +177,7 @@ def _comparison(compared: Comparison) -> Json:
     }
 
 
-def _share(share: Share) -> Json:
+def _share(share: CaseShare) -> Json:
     return {
         "hits": share.hits,
         "n": share.n,

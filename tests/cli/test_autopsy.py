@@ -92,7 +92,7 @@ def test_what_followed_stands_with_the_lost_item(command: Command, tmp_path: Pat
     path = tmp_path / "s-1.jsonl"
     path.write_bytes(b"\n".join(map(dumps, lines)) + b"\n")
     shown = command("autopsy", str(path)).stdout
-    assert "then read again: 1 (1 of LOST or DEGRADED)" in shown
+    assert "then 1 read again: 1 of these were LOST or DEGRADED" in shown
     rows = [each.split() for each in shown.splitlines() if "DEGRADED  " in each or "LOST  " in each]
     assert rows[0] == ["LOST", "file", "a.py", "assistant-1", "read", "again:", "assistant-4"]
     assert rows[1][:2] == ["DEGRADED", "request"]

@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.carried.failure_lines import reasons_in
 from streams.cli.screen.figures import count, safe
-from streams.cli.screen.output import cell, out, say
-from streams.cli.screen.tables import plain_table
-from streams.core.autopsy.autopsy import BoundaryFindings, Finding, SessionAutopsy, totals
+from streams.cli.screen.output import cell, out, say, table_width
+from streams.cli.screen.tables import Cells, fitted, plain_table
+from streams.core.autopsy.autopsy import BoundaryFindings, ItemFinding, SessionAutopsy, totals
 from streams.core.autopsy.consequences import CALLS, Consequences
-from streams.core.autopsy.intervals import Comparison, Share
+from streams.core.autopsy.intervals import CaseShare, ShareComparison
 from streams.core.autopsy.items import Item
 from streams.core.autopsy.remains import VERDICTS
 
@@ -22,10 +22,10 @@ _KINDS: Final = {
     "error": "errors",
 }
 _CONSEQUENCES: Final = {
-    "files_read_again": "files read that were known before",
-    "failing_calls_repeated": "failures of calls that failed before",
-    "turns_restated": "turns that repeat an earlier one",
-    "constraints_possibly_violated": "actions that may violate a constraint",
+    "files_read_again": "files read again",
+    "failing_calls_repeated": "failing calls repeated",
+    "turns_restated": "turns restated",
+    "constraints_possibly_violated": "possible violations",
 }
 _SEQUELS: Final = {
     "files_read_again": "read again",
@@ -34,6 +34,9 @@ _SEQUELS: Final = {
     "constraints_possibly_violated": "maybe violated",
 }
 _COLOURS: Final = {"LOST": "red", "DEGRADED": "yellow", "PRESERVED": "green", "unknown": "dim"}
+
+_PARTS: Final = 3
+"""Names of a path's end in a table."""
 
 _EXCERPT: Final = 56
 _LACKS: Final = 36
@@ -46,7 +49,8 @@ _ID: Final = 13
 """Characters of an id in a table: of a longer one, as a UUID, the end."""
 
 _GONE: Final = frozenset({"LOST", "DEGRADED"})
-_TITLES: Final = ("", "", "", "was in", "lacks", "then")
+_LEAST: Final = 16
+"""Characters that are left of a column where the terminal is narrow."""
 
 
 class Autopsied(NamedTuple):
@@ -57,9 +61,9 @@ class Autopsied(NamedTuple):
     result: SessionAutopsy
 
 
-def all_of(sessions: Sequence[Autopsied]) -> tuple[list[Finding], Consequences]:
+def all_of(sessions: Sequence[Autopsied]) -> tuple[list[ItemFinding], Consequences]:
     """Return the findings and comparisons of all sessions together."""
-    findings: list[Finding] = []
+    findings: list[ItemFinding] = []
     followed = Consequences()
     for session in sessions:
         followed = followed.plus(session.result.consequences)
@@ -94,7 +98,8 @@ def show(sessions: Sequence[Autopsied]) -> None:
     out.print(table)
     say("", to=out)
     say(f"in the first {CALLS} calls after a boundary, and without one", to=out)
-    table = plain_table("", "after", "without", "difference", "")
+    wrapped = ("after", "without", "change", "outcome")
+    table = plain_table("", *wrapped, wrap=wrapped)
     for name, compared in followed._asdict().items():
         table.add_row(
             cell(_CONSEQUENCES[name]),
@@ -134,51 +139,45 @@ def _show_boundary(number: int, boundary: BoundaryFindings) -> None:
         say(f"    and {len(gone) - _SHOWN:,} more: --json has them", to=out)
 
 
-def _then(findings: Sequence[Finding]) -> str:
-    """Return what followed of items, and of how many of those that were lost or degraded."""
-    after = Counter(each.consequence for finding in findings for each in finding.sequels)
-    gone = Counter(
-        each.consequence
-        for finding in findings
-        if finding.trace.verdict in _GONE
-        for each in finding.sequels
-    )
-    return ", ".join(
-        f"{_SEQUELS[name]}: {number:,} ({gone[name]:,} of LOST or DEGRADED)"
-        for name, number in after.items()
-    )
+def _then(findings: Sequence[ItemFinding]) -> str:
+    """Return what followed of items, and of how many that were lost or degraded."""
+    followed = [(own.consequence, each.trace.verdict) for each in findings for own in each.sequels]
+    if not followed:
+        return ""
+    counts = Counter(name for name, _ in followed)
+    words = ", ".join(f"{number:,} {_SEQUELS[name]}" for name, number in counts.items())
+    gone = sum(verdict in _GONE for _, verdict in followed)
+    return f"{words}: {gone:,} of these were LOST or DEGRADED"
 
 
-def _show_gone(findings: Sequence[Finding]) -> None:
-    rows = [
-        (
-            cell(f"    {each.trace.verdict}", _COLOURS[each.trace.verdict]),
-            cell(each.item.kind),
-            cell(_excerpt(each.item)),
-            cell(_short(each.item.message_ids[-1]), "dim"),
-            cell("; ".join(_line(own, _LACKS) for own in each.trace.missing[:1])),
-            cell(
-                ", ".join(
-                    f"{_SEQUELS[own.consequence]}: {_short(own.message_id)}" for own in each.sequels
-                )
-            ),
-        )
+def _show_gone(findings: Sequence[ItemFinding]) -> None:
+    verdicts = [
+        cell(f"    {each.trace.verdict}", _COLOURS[each.trace.verdict]) for each in findings
+    ]
+    missing = [_line("; ".join(each.trace.missing[:1]), _LACKS) for each in findings]
+    then = [
+        ", ".join(f"{_SEQUELS[own.consequence]} {_short(own.message_id)}" for own in each.sequels)
         for each in findings
     ]
-    shown = [at for at in range(len(_TITLES)) if any(row[at] for row in rows)]
-    table = plain_table(*(_TITLES[at] for at in shown))
-    for row in rows:
-        table.add_row(*(row[at] for at in shown))
-    out.print(table)
+    columns = {
+        "    verdict": [Cells(verdicts)],
+        "item": [Cells([cell(each.item.kind) for each in findings])],
+        "text": [Cells([cell(_excerpt(each.item)) for each in findings], _LEAST)],
+        "was in": [Cells([cell(_short(each.item.message_ids[-1]), "dim") for each in findings])],
+    }
+    for name, texts in (("lacks", missing), ("then", then)):
+        if any(texts):
+            columns[name] = [Cells([cell(each) for each in texts], _LEAST)]
+    out.print(fitted(columns, ("was in",), table_width(), cut=("text", "lacks", "then")))
 
 
 def _excerpt(item: Item) -> str:
     """Return an item in a line: of a path the end, of a failure what says more than a status."""
-    text = item.text
-    if item.kind == "file" and len(text) > _EXCERPT:
-        return f"…{text[1 - _EXCERPT :]}"
-    reasons = reasons_in(text) if item.kind == "error" else []
-    return _line(reasons[0] if reasons else text, _EXCERPT)
+    if item.kind == "file":
+        parts = item.text.replace("\\", "/").split("/")
+        return item.text if len(parts) <= _PARTS else "/".join(["…", *parts[-_PARTS:]])
+    reasons = reasons_in(item.text) if item.kind == "error" else []
+    return _line(reasons[0] if reasons else item.text, _EXCERPT)
 
 
 def _line(text: str, most: int) -> str:
@@ -190,14 +189,14 @@ def _short(message_id: str) -> str:
     return message_id if len(message_id) <= _ID else f"…{message_id[1 - _ID :]}"
 
 
-def _share_words(share: Share) -> str:
+def _share_words(share: CaseShare) -> str:
     if not share.n:
         return "unknown (none)"
     low, high = share.interval()
     return f"{share.value:.0%} of {share.n:,} ({low:.0%} to {high:.0%})"
 
 
-def _difference_words(compared: Comparison) -> str | None:
+def _difference_words(compared: ShareComparison) -> str | None:
     difference = compared.difference()
     if difference is None:
         return None

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
-from streams.core.autopsy.consequences import Cases, Consequences, consequences
+from streams.core.autopsy.consequences import Consequences, FollowingCases, consequences
 from streams.core.autopsy.items import KINDS, Item, ItemKind, decisions, errors, files
 from streams.core.autopsy.remains import VERDICTS, Remains, Trace, Verdict
 from streams.core.autopsy.trail import Trail
@@ -42,7 +42,7 @@ class Sequel(NamedTuple):
     message_id: str
 
 
-class Finding(NamedTuple):
+class ItemFinding(NamedTuple):
     """An item, what is left of it, and what followed of it within the calls after the boundary."""
 
     item: Item
@@ -59,7 +59,7 @@ class BoundaryFindings(NamedTuple):
     place: int
     summary_id: str
     is_readable: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[ItemFinding, ...]
 
 
 class SessionAutopsy(NamedTuple):
@@ -73,7 +73,7 @@ class SessionAutopsy(NamedTuple):
     consequences: Consequences
 
 
-class SessionReading:
+class AutopsyReading:
     """Reads a session's lines."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class SessionReading:
         return SessionAutopsy(judged, unseen, followed.compared)
 
 
-def totals(findings: Iterable[Finding]) -> dict[ItemKind, dict[Verdict, int]]:
+def totals(findings: Iterable[ItemFinding]) -> dict[ItemKind, dict[Verdict, int]]:
     """Return how many items of each kind have each verdict."""
     counts = Counter((each.item.kind, each.trace.verdict) for each in findings)
     return {kind: {verdict: counts[kind, verdict] for verdict in VERDICTS} for kind in KINDS}
@@ -132,29 +132,29 @@ def findings_of(
 
 def findings_around(
     around: AroundBoundary, folder: str | None, work: GuardWork
-) -> Iterator[Finding]:
+) -> Iterator[ItemFinding]:
     """Yield what a boundary kept. Words that `work` has no room for are unknown."""
     turns = judged_turns(around, work)
     remains = Remains(around.after, turns or (), folder, work)
     if turns is None:
         for message_id, text in around.turns.items():
             if can_be_judged(text):
-                yield Finding(Item("turn", text, (message_id,)), Trace("unknown"))
+                yield ItemFinding(Item("turn", text, (message_id,)), Trace("unknown"))
     else:
         before = SeenBefore(around, turns, work)
         yield from reversed(list(_turns(around, turns, remains, before)))
     for item in decisions(around.before):
         if can_be_judged(item.text):
-            yield Finding(item, remains.of_words(Turn(item.text)))
+            yield ItemFinding(item, remains.of_words(Turn(item.text)))
     for item in errors(around.before):
-        yield Finding(item, remains.of_failure(item.text))
+        yield ItemFinding(item, remains.of_failure(item.text))
     for item in files(around.before):
-        yield Finding(item, remains.of_file(item.text))
+        yield ItemFinding(item, remains.of_file(item.text))
 
 
 def _turns(
     around: AroundBoundary, turns: Sequence[Turn], remains: Remains, before: SeenBefore
-) -> Iterator[Finding]:
+) -> Iterator[ItemFinding]:
     """Yield those turns that the model saw, the latest first: the work has a bound."""
     ids: dict[str, tuple[str, ...]] = {}
     for message_id, text in around.turns.items():
@@ -163,10 +163,10 @@ def _turns(
         trace = remains.of_words(turn)
         if trace.verdict == "PRESERVED" or before.has(turn):
             kind: ItemKind = "request" if turn is turns[0] else "turn"
-            yield Finding(Item(kind, turn.text, ids[turn.plain]), trace)
+            yield ItemFinding(Item(kind, turn.text, ids[turn.plain]), trace)
 
 
-def _with_sequels(boundary: BoundaryFindings, cases: Cases) -> BoundaryFindings:
+def _with_sequels(boundary: BoundaryFindings, cases: FollowingCases) -> BoundaryFindings:
     """Return findings with what followed: of a file by its path, else by the message it was in."""
     sequels: dict[tuple[str, str], tuple[Sequel, ...]] = {}
     for name, own in zip(Consequences._fields, cases, strict=True):
@@ -188,7 +188,7 @@ def _of_item(item: Item, sequels: Mapping[tuple[str, str], Sequence[Sequel]]) ->
             yield from sequels.get((name, key), ())
 
 
-def _known(finding: Finding, without_text: Container[str], *, is_readable: bool) -> Finding:
+def _known(finding: ItemFinding, without_text: Container[str], *, is_readable: bool) -> ItemFinding:
     """Return a finding, unknown where its text or all that the model sees after it is not."""
     if any(each in without_text for each in finding.item.message_ids):
         return finding._replace(trace=Trace("unknown"))

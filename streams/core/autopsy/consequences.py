@@ -11,7 +11,7 @@ boundary near.
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from streams.core.autopsy.intervals import Comparison, Share
+from streams.core.autopsy.intervals import CaseShare, ShareComparison
 from streams.core.autopsy.left_alone import touched_first
 from streams.core.autopsy.remains import clauses_of
 from streams.core.autopsy.trail import Trail
@@ -24,17 +24,17 @@ CALLS: Final = 24
 class Consequences(NamedTuple):
     """What was done again, and what may violate a constraint."""
 
-    files_read_again: Comparison = Comparison()
-    failing_calls_repeated: Comparison = Comparison()
-    turns_restated: Comparison = Comparison()
-    constraints_possibly_violated: Comparison = Comparison()
+    files_read_again: ShareComparison = ShareComparison()
+    failing_calls_repeated: ShareComparison = ShareComparison()
+    turns_restated: ShareComparison = ShareComparison()
+    constraints_possibly_violated: ShareComparison = ShareComparison()
 
     def plus(self, other: "Consequences") -> "Consequences":
         """Return those of both together."""
         return Consequences(*(a.plus(b) for a, b in zip(self, other, strict=True)))
 
 
-class Case(NamedTuple):
+class FollowingCase(NamedTuple):
     """What was done after a point: a path, a call, a turn, or a name that an action touches.
 
     `former_id` is the message before the point that it goes back to; empty: to none.
@@ -45,19 +45,19 @@ class Case(NamedTuple):
     former_id: str = ""
 
 
-class Cases(NamedTuple):
+class FollowingCases(NamedTuple):
     """What was done within the calls after a point, in the order of `Consequences`."""
 
-    files: tuple[Case, ...] = ()
-    failures: tuple[Case, ...] = ()
-    turns: tuple[Case, ...] = ()
-    actions: tuple[Case, ...] = ()
+    files: tuple[FollowingCase, ...] = ()
+    failures: tuple[FollowingCase, ...] = ()
+    turns: tuple[FollowingCase, ...] = ()
+    actions: tuple[FollowingCase, ...] = ()
 
 
 class Followed(NamedTuple):
     """What followed each boundary, as given, and all of it compared."""
 
-    cases: tuple[Cases, ...]
+    cases: tuple[FollowingCases, ...]
     compared: Consequences
 
 
@@ -80,16 +80,16 @@ def consequences(trail: Trail, boundaries: Sequence[int], work: GuardWork) -> Fo
     controls = dict.fromkeys(
         each for point in points if point is not None for each in course.controls(point)
     )
-    cases = [Cases() if each is None else course.cases(each) for each in points]
+    cases = [FollowingCases() if each is None else course.cases(each) for each in points]
     after, control = _shares(cases), _shares([course.cases(each) for each in controls])
-    compared = Consequences(*(Comparison(a, b) for a, b in zip(after, control, strict=True)))
+    compared = Consequences(*(ShareComparison(a, b) for a, b in zip(after, control, strict=True)))
     return Followed(tuple(cases), compared)
 
 
-def _shares(cases: Sequence[Cases]) -> list[Share]:
-    shares = [Share(0, 0)] * len(Cases._fields)
+def _shares(cases: Sequence[FollowingCases]) -> list[CaseShare]:
+    shares = [CaseShare(0, 0)] * len(FollowingCases._fields)
     for each in cases:
-        own = [Share(sum(bool(case.former_id) for case in kind), len(kind)) for kind in each]
+        own = [CaseShare(sum(bool(case.former_id) for case in kind), len(kind)) for kind in each]
         shares = [a.plus(b) for a, b in zip(shares, own, strict=True)]
     return shares
 
@@ -123,16 +123,16 @@ class _Course:
         ends += [each.place for each in self._trail.calls[call + calls : call + calls + 1]]
         return _Point(call, place, calls, min(ends, default=self._trail.end))
 
-    def cases(self, point: _Point) -> Cases:
+    def cases(self, point: _Point) -> FollowingCases:
         """Return what was done after a point."""
-        return Cases(
+        return FollowingCases(
             tuple(self._files(point)),
             tuple(self._failures(point)),
             tuple(self._turns(point)),
             tuple(self._actions(point)),
         )
 
-    def _files(self, point: _Point) -> Iterator[Case]:
+    def _files(self, point: _Point) -> Iterator[FollowingCase]:
         calls = self._trail.calls
         known = {
             path: call.message_id
@@ -143,11 +143,11 @@ class _Course:
         for call in calls[point.call : point.call + point.calls]:
             for path in call.read:
                 if path not in seen:
-                    yield Case(path, call.message_id, known.get(path, ""))
+                    yield FollowingCase(path, call.message_id, known.get(path, ""))
                 seen.add(path)
             seen.update(call.changed)
 
-    def _failures(self, point: _Point) -> Iterator[Case]:
+    def _failures(self, point: _Point) -> Iterator[FollowingCase]:
         calls = self._trail.calls
         before: dict[tuple[str, str], str] = {}
         now: dict[tuple[str, str], str] = {}
@@ -159,9 +159,9 @@ class _Course:
                 now.setdefault(key, calls[at].message_id)
         for (name, arguments), message_id in now.items():
             former = before.get((name, arguments), "")
-            yield Case(f"{name} {arguments}", message_id, former)
+            yield FollowingCase(f"{name} {arguments}", message_id, former)
 
-    def _turns(self, point: _Point) -> Iterator[Case]:
+    def _turns(self, point: _Point) -> Iterator[FollowingCase]:
         now = [each for each in self._trail.turns if point.place <= each.place < point.end]
         if not now:
             return
@@ -171,7 +171,7 @@ class _Course:
             former = self._repeated(each.turn, [own.turn for own in before], seen)
             if former is not None:
                 former_id = before[former].message_id if former >= 0 else ""
-                yield Case(each.turn.text, each.message_id, former_id)
+                yield FollowingCase(each.turn.text, each.message_id, former_id)
 
     def _repeated(self, turn: Turn, before: Sequence[Turn], seen: SeenText) -> int | None:
         """Return the number of the turn that a turn repeats; -1: none, None: unknown.
@@ -197,7 +197,7 @@ class _Course:
         turns = [each.turn for each in self._trail.turns]
         return SeenText(texts, turns=turns, work=self._work)
 
-    def _actions(self, point: _Point) -> Iterator[Case]:
+    def _actions(self, point: _Point) -> Iterator[FollowingCase]:
         turns = self._trail.turns
         gone_on = len(self._trail.turns_before(point.place)) - 1
         for at in range(point.call, point.call + point.calls):
@@ -206,6 +206,6 @@ class _Course:
                 continue
             named = self._first.get(at)
             if named is not None and named.turn < gone_on:
-                yield Case(named.name, call.message_id, turns[named.turn].message_id)
+                yield FollowingCase(named.name, call.message_id, turns[named.turn].message_id)
             else:
-                yield Case(f"{call.name} {call.arguments}", call.message_id)
+                yield FollowingCase(f"{call.name} {call.arguments}", call.message_id)

@@ -20,15 +20,15 @@ class Interval(NamedTuple):
     high: float
 
 
-class Share(NamedTuple):
+class CaseShare(NamedTuple):
     """So many of `n` cases."""
 
     hits: int
     n: int
 
-    def plus(self, other: "Share") -> "Share":
+    def plus(self, other: "CaseShare") -> "CaseShare":
         """Return the share of both together."""
-        return Share(self.hits + other.hits, self.n + other.n)
+        return CaseShare(self.hits + other.hits, self.n + other.n)
 
     @property
     def value(self) -> float:
@@ -44,15 +44,15 @@ class Share(NamedTuple):
         return Interval(max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole))
 
 
-class Comparison(NamedTuple):
+class ShareComparison(NamedTuple):
     """A share after boundaries, and the same without one."""
 
-    after: Share = Share(0, 0)
-    control: Share = Share(0, 0)
+    after: CaseShare = CaseShare(0, 0)
+    control: CaseShare = CaseShare(0, 0)
 
-    def plus(self, other: "Comparison") -> "Comparison":
+    def plus(self, other: "ShareComparison") -> "ShareComparison":
         """Return the comparison of both together."""
-        return Comparison(self.after.plus(other.after), self.control.plus(other.control))
+        return ShareComparison(self.after.plus(other.after), self.control.plus(other.control))
 
     def difference(self) -> Interval | None:
         """Return the interval of `after` less `control`; None where one of them has no case."""

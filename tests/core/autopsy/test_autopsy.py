@@ -6,8 +6,8 @@ from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import ContextCompaction, Message, Text
 from contextgauge.records import Json
 from streams.core.autopsy.autopsy import (
+    AutopsyReading,
     SessionAutopsy,
-    SessionReading,
     findings_around,
     totals,
 )
@@ -22,7 +22,7 @@ FIX = "Fix the importer of the orders."
 
 
 def autopsy_of(*lines: dict[str, Json], known: set[str] | None = None) -> SessionAutopsy:
-    session = SessionReading()
+    session = AutopsyReading()
     for line in lines:
         session.add(line)
     return session.autopsy(set() if known is None else known)

@@ -3,12 +3,18 @@
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import ContextCompaction, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
-from streams.core.autopsy.consequences import CALLS, Case, Consequences, Followed, consequences
-from streams.core.autopsy.intervals import Comparison, Share
+from streams.core.autopsy.consequences import (
+    CALLS,
+    Consequences,
+    Followed,
+    FollowingCase,
+    consequences,
+)
+from streams.core.autopsy.intervals import CaseShare, ShareComparison
 from streams.core.autopsy.trail import Trail
 from streams.core.control.turn_overlap import GuardWork
 
-NONE = Share(0, 0)
+NONE = CaseShare(0, 0)
 
 
 class _Session:
@@ -59,14 +65,14 @@ def test_files_read_again_have_the_calls_around_as_control() -> None:
     session.read("a.py", "y.py")
     session.compact()
     compared = session.followed().files_read_again
-    assert compared.after == Share(1, 3), "four calls: a.py, x.py and y.py are read"
+    assert compared.after == CaseShare(1, 3), "four calls: a.py, x.py and y.py are read"
     assert compared.control == NONE, "no four calls without a boundary"
 
     session = _Session()
     session.read("a.py", "b.py", "a.py", "c.py")
     session.compact()
     session.read("a.py", "x.py")
-    assert session.followed().files_read_again == Comparison(Share(1, 2), Share(1, 2))
+    assert session.followed().files_read_again == ShareComparison(CaseShare(1, 2), CaseShare(1, 2))
 
 
 def test_what_is_written_first_is_not_read_again() -> None:
@@ -84,7 +90,7 @@ def test_the_calls_after_those_of_a_boundary_are_a_control_too() -> None:
     session.compact()
     session.read(*["b.py"] * CALLS)
     session.read(*["b.py"] * CALLS)
-    assert session.followed().files_read_again == Comparison(Share(0, 1), Share(1, 1))
+    assert session.followed().files_read_again == ShareComparison(CaseShare(0, 1), CaseShare(1, 1))
 
 
 def test_a_call_that_fails_again() -> None:
@@ -94,9 +100,9 @@ def test_a_call_that_fails_again() -> None:
     session.compact()
     session.call("Bash", "error: no such target", command="make")
     followed = session.followed()
-    assert followed.failing_calls_repeated == Comparison(Share(1, 1), Share(1, 1))
+    assert followed.failing_calls_repeated == ShareComparison(CaseShare(1, 1), CaseShare(1, 1))
     twice = followed.plus(followed).failing_calls_repeated
-    assert twice == Comparison(Share(2, 2), Share(2, 2)), "of two sessions"
+    assert twice == ShareComparison(CaseShare(2, 2), CaseShare(2, 2)), "of two sessions"
 
 
 def test_a_turn_that_repeats_an_earlier_one() -> None:
@@ -109,11 +115,11 @@ def test_a_turn_that_repeats_an_earlier_one() -> None:
     session.turn("I said it already: never push to main!")
     session.read("a.py")
     followed = session.all_that_followed()
-    assert followed.compared.turns_restated == Comparison(Share(1, 1), NONE)
+    assert followed.compared.turns_restated == ShareComparison(CaseShare(1, 1), NONE)
     restated, first = session.history.everything[-3], session.history.everything[0]
-    assert followed.cases[0].turns == (Case(restated.text, restated.id, first.id),)
+    assert followed.cases[0].turns == (FollowingCase(restated.text, restated.id, first.id),)
     unknown = session.all_that_followed(most_work=1).compared
-    assert unknown.turns_restated == Comparison(), "without the work to look for them"
+    assert unknown.turns_restated == ShareComparison(), "without the work to look for them"
 
 
 def test_a_turn_on_the_subject_of_an_earlier_one_does_not_repeat_it() -> None:
@@ -161,7 +167,7 @@ def test_the_first_action_on_what_a_turn_names_may_violate_a_constraint() -> Non
     session.call("Edit", file_path="/w/orders.py", old_string="a", new_string="b")
     assert session.violated() == ["db/schema.sql", "legacy", ".env", "make deploy"]
     compared = session.followed().constraints_possibly_violated
-    assert compared == Comparison(Share(4, 7), Share(0, 0))
+    assert compared == ShareComparison(CaseShare(4, 7), CaseShare(0, 0))
 
 
 def test_an_action_that_a_later_turn_names_or_that_was_done_before_violates_none() -> None:

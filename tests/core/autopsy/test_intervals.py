@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.core.autopsy.intervals import Comparison, Share
+from streams.core.autopsy.intervals import CaseShare, ShareComparison
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from streams.core.autopsy.intervals import Comparison, Share
 )
 def test_wilsons_interval(hits: int, n: int, low: float, high: float) -> None:
     """Newcombe 1998, Statistics in Medicine 17:857, table I, method 3."""
-    assert Share(hits, n).interval() == pytest.approx((low, high), abs=5e-5)
+    assert CaseShare(hits, n).interval() == pytest.approx((low, high), abs=5e-5)
 
 
 def test_newcombes_interval_of_a_difference() -> None:
     """Newcombe 1998, Statistics in Medicine 17:873, table II, method 10: 56/70 and 48/80."""
-    compared = Comparison(Share(56, 70), Share(48, 80))
+    compared = ShareComparison(CaseShare(56, 70), CaseShare(48, 80))
     assert compared.difference() == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
@@ -38,4 +38,4 @@ def test_newcombes_interval_of_a_difference() -> None:
 def test_what_a_difference_says(
     after: tuple[int, int], control: tuple[int, int], outcome: str
 ) -> None:
-    assert Comparison(Share(*after), Share(*control)).outcome() == outcome
+    assert ShareComparison(CaseShare(*after), CaseShare(*control)).outcome() == outcome
