@@ -94,7 +94,7 @@ def test_what_followed_stands_with_the_lost_item(command: Command, tmp_path: Pat
     shown = command("autopsy", str(path)).stdout
     assert "then 1 read again: 1 of these were LOST or DEGRADED" in shown
     rows = [each.split() for each in shown.splitlines() if "DEGRADED  " in each or "LOST  " in each]
-    assert rows[0] == ["LOST", "file", "a.py", "assistant-1", "read", "again:", "assistant-4"]
+    assert rows[0] == ["LOST", "file", "a.py", "assistant-1", "read", "again", "assistant-4"]
     assert rows[1][:2] == ["DEGRADED", "request"]
     assert "Never push to main," in " ".join(rows[1][3:]), "what is missing"
 

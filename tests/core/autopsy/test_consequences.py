@@ -123,7 +123,7 @@ def test_a_turn_that_repeats_an_earlier_one() -> None:
 
 
 def test_a_turn_on_the_subject_of_an_earlier_one_does_not_repeat_it() -> None:
-    """Of a real session: 0.4 of its words, and no clause of the earlier turn in it."""
+    """An earlier turn has most of its words; none of that turn's clauses is in it."""
     session = _Session()
     session.turn(
         "Look at the output of the latest report now. Did you learn anything about how plans "
@@ -133,7 +133,7 @@ def test_a_turn_on_the_subject_of_an_earlier_one_does_not_repeat_it() -> None:
     session.read("a.py")
     session.compact()
     session.turn(
-        "What do the steps there mean? It is not clear: is it planning, or searching?",
+        "Is searching a unit of planning there?",
         "Look at the output of the latest report now.",
         "Something new entirely: rename that variable.",
     )
