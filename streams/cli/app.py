@@ -40,6 +40,10 @@ class Commands(LazyGroup):
                 "query",
                 "Ask a question in SQL about sessions, readings, warnings and compactions.",
             ),
+            "autopsy": (
+                "autopsy",
+                "Show what compactions kept and lost, and what agents did again after them.",
+            ),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",
