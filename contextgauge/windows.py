@@ -72,17 +72,22 @@ class Catalog:
         self._remembered[model] = window
         return window
 
-    def _look_up(self, model: str) -> int | None:
-        base, window = base_name(model)
-        if window is not None:
-            return window
-        name = plain_name(base)
+    def public_name(self, model: str) -> str | None:
+        """Return the row's name of a model: without what a deployment adds. None without a row."""
+        name = plain_name(base_name(model)[0])
         for end in range(min(len(name), self._longest), 0, -1):
             if end < len(name) and name[end] not in _BOUNDARIES:
                 continue
-            if (context := self._context_by_prefix.get(name[:end])) is not None:
-                return context
+            if name[:end] in self._context_by_prefix:
+                return name[:end]
         return None
+
+    def _look_up(self, model: str) -> int | None:
+        window = base_name(model)[1]
+        if window is not None:
+            return window
+        name = self.public_name(model)
+        return None if name is None else self._context_by_prefix[name]
 
 
 def base_name(model: str) -> tuple[str, int | None]:
