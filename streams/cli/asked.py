@@ -49,7 +49,8 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTable
         if known is not None and len(paths) > 1:
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
-            yield OpenedTables(SqlEngine(folder, known.format, price_of), is_whole=True, name=path)
+            engine = SqlEngine(folder, known.format, price_of)
+            yield OpenedTables(engine, is_whole=True, name=_last(path))
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
@@ -61,6 +62,11 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTable
         else:
             name, is_whole = _read(paths, folder)
         yield OpenedTables(SqlEngine(folder, "parquet", price_of), is_whole, name)
+
+
+def _last(path: str) -> str:
+    """Return the last part of a path or URL: those before it may be a person's."""
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
 
 
 def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
@@ -82,5 +88,5 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
         for records in replayed.records():
             made.add((record, None) for record in records)
         made.commit()
-    name = ", ".join(paths) if paths else "the sessions on this machine"
+    name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
     return name, is_whole and not replayed.unreadable

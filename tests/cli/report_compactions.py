@@ -130,6 +130,14 @@ class CompactionAnswers(RecordFacts):
                 )
         return rows
 
+    def saved_by_day(self) -> list[Row]:
+        days: dict[str, list[int]] = defaultdict(list)
+        for each in self.compactions:
+            day, saved = day_of(each.record), each.complete and each.complete.tokens_saved
+            if day is not None and saved is not None:
+                days[day].append(saved)
+        return [(day, len(all_), sum(all_), average(all_)) for day, all_ in days.items()]
+
     def messages_between_histogram(self) -> list[Row]:
         names = ("< 20", "20-49", "50-99", "100-199", "200-399", "400-799", "800+")
         return self.by_trigger(

@@ -164,6 +164,8 @@ def test_a_session_of_this_machine_is_found_by_its_id(
         ("ann@example.org or git@host.example:ann/site.git", "[address] or [address]"),
         ("https://host.example/x?y=1, </div>", "[address] </div>"),
         ("key sk-0123456789abcdefghij", "key [redacted key]"),
+        ("drwxr-xr-x. 2 beth staff 96 a\nby beth", "drwxr-xr-x. 2 [name] staff 96 a\nby [name]"),
+        (f"... of {HOMES}/...", "... of [path]"),
     ],
 )
 def test_texts_are_cleaned_by_shape(text: str, clean: str) -> None:

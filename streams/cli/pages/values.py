@@ -24,6 +24,14 @@ _BY_END: Final = {f"_{unit}" if unit is Unit.DURATION else str(unit): unit for u
 """Columns are named by their unit (`median_ms`, `tokens_saved`, `percent`)."""
 
 
+_DURATIONS: Final = ((3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
+"""Milliseconds."""
+
+
+ESTIMATED: Final = "_estimated"
+"""How the names of columns end whose numbers are estimates."""
+
+
 def unit_of(column: str) -> Unit:
     """Return the unit that the name of a column tells."""
     return next((unit for part, unit in _BY_END.items() if part in column), Unit.NUMBER)
@@ -45,6 +53,9 @@ def tick(value: float, unit: Unit) -> str:
     """Return a value at an axis, which is round."""
     if not value:
         return "0"
+    if unit is Unit.DURATION:
+        size, name = next(each for each in _DURATIONS if value >= each[0])
+        return f"{value / size:g} {name}"
     return f"${value:,g}" if unit is Unit.MONEY else number(value, unit)
 
 
@@ -79,6 +90,7 @@ def heading(column: str) -> str:
         column.removesuffix("_ms")
         .removesuffix("_percent")
         .removesuffix("_usd")
+        .removesuffix(ESTIMATED)
         .removeprefix("is_")
         .replace("_", " ")
     )

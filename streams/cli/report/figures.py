@@ -14,11 +14,11 @@ from streams.cli.pages.values import Unit
 class Basis(NamedTuple):
     """What a figure stands on: the rows of a view that have what it needs, of all rows.
 
-    `having` says in words what `where` asks for.
+    `row` is what one of them is. `having` says in words what `where` asks for, of one or of many.
     """
 
     view: str
-    rows: str
+    row: str
     having: str = ""
     where: str = "true"
     of: str = "true"

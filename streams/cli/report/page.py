@@ -10,7 +10,7 @@ from contextgauge import __version__
 from streams.cli.pages.document import BRAND, document
 from streams.cli.pages.markup import Html, joined, tag
 from streams.cli.pages.plots import Series, bars, line, meter
-from streams.cli.pages.values import Unit, heading, shown, unit_of
+from streams.cli.pages.values import ESTIMATED, Unit, heading, shown, unit_of
 from streams.cli.report.answers import Answers, FigureAnswer, Stands
 from streams.cli.report.figures import KEYS, SECTIONS, Key, ReportFigure, ReportSection
 from streams.cli.screen.figures import GUESS
@@ -30,6 +30,9 @@ _MOST_DAYS: Final = 300
 _COLOURS: Final = ("accent", "second", "third")
 _NAMED_COLOURS: Final = {"other": "faint", "assumed_window": "faint"}
 """What is not known, or assumed, has no colour of its own."""
+
+_LONG: Final = {32: "long", 12: "name"}
+"""How texts of more characters are broken, not to widen their table: a name on phones only."""
 
 _STATISTICS: Final = ("average", "median", "least", "most")
 """Columns without a unit in their name: they have the plot's."""
@@ -58,6 +61,14 @@ def page(answers: Answers, origin: ReportOrigin) -> bytes:
         "section",
         tag("h2", "Key figures", class_="sr"),
         tag("ul", [_key(each, answers) for each in KEYS], class_="keys"),
+        tag(
+            "div",
+            [
+                _query(answers.of(each), f"Query: {each}")
+                for each in dict.fromkeys(key.question for key in KEYS)
+            ],
+            class_="foot",
+        ),
     )
     end = tag(
         "footer",
@@ -137,7 +148,7 @@ def _figure(figure: ReportFigure, answers: Answers) -> Html:
 def _basis(figure: ReportFigure, stands: Stands) -> str:
     """Return what a figure stands on in words, without its number."""
     basis = figure.basis
-    words = f"{basis.rows} {basis.having}".rstrip()
+    words = f"{basis.row}{'' if stands.rows == 1 else 's'} {basis.having}".rstrip()
     return words if stands.rows == stands.of else f"{words}, of {stands.of:,}"
 
 
@@ -235,10 +246,10 @@ def _all_figures(figure: ReportFigure, answer: FigureAnswer) -> Html:
     )
 
 
-def _query(answer: FigureAnswer) -> Html:
+def _query(answer: FigureAnswer, title: str = "Query") -> Html:
     command = tag("p", tag("code", f"contextgauge query {answer.question.name}"), class_="small")
     sql = tag("pre", tag("code", answer.question.sql), tabindex=0)
-    return tag("details", tag("summary", "Query"), command, sql, class_="query")
+    return tag("details", tag("summary", title), command, sql, class_="query")
 
 
 def _head(column: str, answer: FigureAnswer) -> Html:
@@ -246,7 +257,10 @@ def _head(column: str, answer: FigureAnswer) -> Html:
 
 
 def _side(column: str, answer: FigureAnswer) -> str:
-    return "number" if any(_is_number(row[column]) for row in answer.rows) else ""
+    """Return on which side a column is: numbers right, also where all of them are unknown."""
+    values = [row[column] for row in answer.rows if row[column] is not None]
+    is_measured = not values and unit_of(column) is not Unit.NUMBER
+    return "number" if is_measured or any(map(_is_number, values)) else ""
 
 
 def _is_number(value: object) -> bool:
@@ -268,9 +282,12 @@ def _cell(
     text = shown(value, Unit.NUMBER if is_plain else unit)
     if is_plain and unit is Unit.DURATION:
         text += " ms"
-    if figure.doubt and row[figure.doubt] and unit in {Unit.PERCENT, Unit.TOKENS}:
+    is_doubtful = bool(figure.doubt and row[figure.doubt]) and unit in {Unit.PERCENT, Unit.TOKENS}
+    if is_doubtful or column.endswith(ESTIMATED):
         text = GUESS + text
     kind = "id" if column == "session_id" else _side(column, answer)
+    if not kind:
+        kind = next((each for characters, each in _LONG.items() if len(text) > characters), "")
     if value is None:
         return tag("td", shown(None), class_=f"{kind} faint".lstrip())
     return tag("td", _data(value, text) if _is_number(value) else text, class_=kind or None)

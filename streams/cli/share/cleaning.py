@@ -33,18 +33,25 @@ _PATH: Final = re.compile(
 )
 """Absolute: of a relative one nothing tells whose it is. `</div>` and URLs are none."""
 
+_OWNER: Final = re.compile(
+    r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]?[ ]{1,9}[0-9]{1,9}[ ]{1,9}([\w.@-]{1,64})[ ]"
+)
+"""Whose a file is, in a long listing of `ls`."""
+
 _LEAST_NAME: Final = 3
-"""Shorter names are parts of words everywhere."""
+"""Letters and digits: shorter names are parts of words everywhere."""
 
 
 def names_of(texts: Iterable[str], folders: Iterable[str], own: Iterable[str]) -> frozenset[str]:
-    """Return names of people and projects: of homes, repositories, sessions' folders, and `own`."""
+    """Return names of people and projects: of homes, files, repositories, folders, and `own`."""
     found: set[str] = set()
     for text in (*texts, *folders):
-        found.update(_HOME.findall(text))
+        found.update(_HOME.findall(text), _OWNER.findall(text))
         found.update(name for names in _REPOSITORY.findall(text) for name in names)
     found.update(re.split(r"[\\/]+", folder.rstrip("\\/"))[-1] for folder in folders)
-    return frozenset(each for each in found.union(own) if len(each) >= _LEAST_NAME)
+    return frozenset(
+        each for each in found.union(own) if sum(map(str.isalnum, each)) >= _LEAST_NAME
+    )
 
 
 class Cleaning:

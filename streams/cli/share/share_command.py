@@ -14,7 +14,7 @@ from schemas.records import Record, SessionInfo
 from streams import wiring
 from streams.cli.inputs import is_path, own_sources
 from streams.cli.pages.document import write_whole
-from streams.cli.screen.figures import safe, size
+from streams.cli.screen.figures import count, safe, size
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import reading, say
@@ -112,13 +112,20 @@ def _session(session: str, one: str | None) -> tuple[Sequence[Record], "Replayed
 
 def _contents(made: SharedSession) -> list[tuple[str, str]]:
     """Return what the file has, in words."""
-    kinds = ("warning", "compaction", "failed", "reset", "edit", "exhausted")
-    events = {kind: len(made.events(kind)) for kind in kinds}
+    kinds = {
+        "warning": "warning",
+        "compaction": "compaction",
+        "failed": "failed attempt",
+        "reset": "reset",
+        "edit": "edit",
+        "exhausted": "full window",
+    }
+    events = [(len(made.events(kind)), name) for kind, name in kinds.items()]
     return [
         ("responses", f"{len(made.steps):,}, with size, window and time since the beginning"),
         (
             "events",
-            ", ".join(f"{number} {kind}" for kind, number in events.items() if number) or "none",
+            ", ".join(count(number, name) for number, name in events if number) or "none",
         ),
         ("models", ", ".join(made.models)),
         ("subagents", f"{made.subagents} (their number alone)"),

@@ -9,15 +9,24 @@ from contextgauge.json_codec import dumps
 from streams.cli.pages.document import BRAND, document
 from streams.cli.pages.markup import Html, joined, tag
 from streams.cli.pages.plots import axis, plot, stretched
-from streams.cli.pages.values import Unit, shown
+from streams.cli.pages.values import Unit
 from streams.cli.screen.figures import GUESS, count, duration, percent, thousands
 from streams.cli.share.shared import Event, SharedSession, SharedStep, as_json
 
-_MARKS: Final = {"warning": "dot warned", "failed": "dot bad", "exhausted": "dot bad"}
-"""What is a point on the line; compactions, resets and edits are lines across."""
+_DOTS: Final = {"warning": "warned", "failed": "bad", "exhausted": "bad"}
+"""What is a point on the line; compactions and resets are lines across, edits are not drawn."""
 
 _HIGH: Final = 70
 """Percent: warnings below are not listed, as on the timeline."""
+
+_LEGEND: Final = {
+    "compaction": "Compaction",
+    "reset": "Conversation cleared",
+    "warned": f"Warning from {_HIGH}%",
+    "low": "Earlier warning",
+    "bad": "Failed, or window full",
+}
+"""What the marks are, by their class."""
 
 _LISTED: Final = ("compaction", "failed", "exhausted", "reset", "warning")
 
@@ -90,6 +99,7 @@ def _player(steps: Sequence[SharedStep]) -> Html:
         "section",
         tag("dl", figures, class_="now"),
         _chart(steps),
+        _legend(steps),
         tag("div", button, slider, class_="controls"),
         tag("ul", id="happened", class_="happened", aria_live="polite"),
         class_="card",
@@ -113,24 +123,35 @@ def _chart(steps: Sequence[SharedStep]) -> Html:
     ]
     for (x, y), step in zip(at, steps, strict=True):
         for event in step.events:
-            place = f"{x:.5g}%"
-            if event.kind in _MARKS:
-                marks.append(
-                    tag(
-                        "circle",
-                        tag("title", _words(event)),
-                        cx=place,
-                        cy=f"{y:.5g}%",
-                        r=4,
-                        class_="dot low" if _is_low(event) else _MARKS[event.kind],
-                    )
-                )
-            elif event.kind in {"compaction", "reset"}:
-                marks.append(tag("line", x1=place, x2=place, y1=0, y2="100%", class_=event.kind))
+            place, mark = f"{x:.5g}%", _mark(event)
+            if event.kind in _DOTS:
+                marks.append(tag("circle", cx=place, cy=f"{y:.5g}%", r=4, class_=f"dot {mark}"))
+            elif mark is not None:
+                marks.append(tag("line", x1=place, x2=place, y1=0, y2="100%", class_=mark))
     marks.append(tag("line", x1=0, x2=0, y1=0, y2="100%", id="cursor"))
     marks.append(tag("circle", cx=0, cy="100%", r=5, id="here"))
     marks.append(tag("rect", width="100%", height="100%", class_="hit", id="area", data_top=top))
     return plot("Used tokens after each response, with the window and compactions", *lines, *marks)
+
+
+def _legend(steps: Sequence[SharedStep]) -> Html:
+    """Return what the marks of a chart are, of those that it has."""
+    drawn = {_mark(event) for step in steps for event in step.events}
+    rows = [
+        tag("li", tag("i", class_=f"mark-{kind}"), words)
+        for kind, words in _LEGEND.items()
+        if kind in drawn
+    ]
+    if any(step.window is not None for step in steps):
+        rows.append(tag("li", tag("i", class_="mark-window"), "Window"))
+    return tag("ul", rows, class_="legend")
+
+
+def _mark(event: Event) -> str | None:
+    """Return the class of an event's mark, None for one that is not drawn."""
+    if event.kind in {"compaction", "reset"}:
+        return event.kind
+    return "low" if _is_low(event) else _DOTS.get(event.kind)
 
 
 def _windows(steps: Sequence[SharedStep], width: float, top: float) -> list[str]:
@@ -162,7 +183,7 @@ def _events(steps: Sequence[SharedStep]) -> Html:
             "li",
             tag(
                 "button",
-                tag("span", _time(event.at_ms), class_="faint"),
+                tag("span", _time(event, number), class_="faint"),
                 tag("span", _words(event)),
                 type="button",
                 data_step=number,
@@ -182,8 +203,12 @@ def _is_low(event: Event) -> bool:
     return event.kind == "warning" and (event.number or 0) < _HIGH
 
 
-def _time(at_ms: int | None) -> str:
-    return shown(None) if at_ms is None else f"+{duration(at_ms)}"
+def _time(event: Event, step: int) -> str:
+    """Return when an event was, as the player shows it; without a time, after which response."""
+    if event.at_ms is None:
+        return f"response {step + 1:,}"
+    minutes, seconds = divmod(event.at_ms // 1_000, 60)
+    return f"+{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _words(event: Event) -> str:
