@@ -21,7 +21,7 @@ _VENDOR: Final = re.compile(
 _VERSION: Final = re.compile(
     r"(?:[-@](?:[0-9]{1,2}|20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})(?![^-@:_]))+"
 )
-"""Behind a row's name: minor versions and days. Other numbers are somebody's own."""
+"""Behind a row's name: minor versions and days. Other numbers may be an account's."""
 _DIGIT_DOT: Final = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _REMEMBERED_NAMES: Final = 256
 """Cached look-ups: every reading looks a name up, and a fleet uses some dozens."""

@@ -133,9 +133,9 @@ class CompactionAnswers(RecordFacts):
     def saved_by_day(self) -> list[Row]:
         days: dict[str, list[int]] = defaultdict(list)
         for each in self.compactions:
-            day, saved = day_of(each.record), each.complete and each.complete.tokens_saved
-            if day is not None and saved is not None:
-                days[day].append(saved)
+            day = day_of(each.record)
+            if day is not None and each.complete and each.complete.tokens_saved is not None:
+                days[day].append(each.complete.tokens_saved)
         return [(day, len(all_), sum(all_), average(all_)) for day, all_ in days.items()]
 
     def messages_between_histogram(self) -> list[Row]:

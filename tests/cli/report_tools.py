@@ -1,32 +1,44 @@
 """The report's answers about calls of tools."""
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from contextgauge.records import ToolUse
 from tests.cli.report_facts import RecordFacts, Row, groups, middle, rounded, total
 
-Call = tuple[ToolUse, ToolUse | None, float | None]
-"""A call, its result, and the seconds between the two."""
+
+class CallFacts(NamedTuple):
+    """A call, what its result has, and the seconds between the two."""
+
+    call: ToolUse
+    tokens: int | None
+    is_error: bool
+    wait_s: float | None
 
 
 class ToolAnswers(RecordFacts):
     """Answers about tools."""
 
-    def _calls(self) -> list[Call]:
+    def _calls(self) -> list[CallFacts]:
         uses = [(each, each.data) for each in self.all if isinstance(each.data, ToolUse)]
         uses.sort(key=lambda each: each[0].sequence)
-        results = {
-            (data.session_id, data.use_id): (record, data)
+        results: dict[tuple[str, str | None], tuple[int | None, ToolUse]] = {
+            (data.session_id, data.use_id): (record.time_ms, data)
             for record, data in reversed(uses)
             if data.part == "result" and data.use_id is not None
         }
-        calls: list[Call] = []
-        for record, data in uses:
-            if data.part == "call" and not data.inherited:
-                end, result = results.get((data.session_id, data.use_id), (None, None))
-                is_timed = end is not None and None not in {record.time_ms, end.time_ms}
-                wait = ((end.time_ms or 0) - (record.time_ms or 0)) / 1_000 if is_timed else None  # type: ignore[union-attr]
-                calls.append((data, result, wait))
+        calls = []
+        for record, call in uses:
+            if call.part == "result" or call.inherited:
+                continue
+            if (call.session_id, call.use_id) not in results:
+                calls.append(CallFacts(call, None, is_error=False, wait_s=None))
+                continue
+            end_ms, result = results[call.session_id, call.use_id]
+            is_timed = end_ms is not None and record.time_ms is not None
+            wait_s = ((end_ms or 0) - (record.time_ms or 0)) / 1_000 if is_timed else None
+            is_error = result.is_error is True
+            calls.append(CallFacts(call, result.tokens_estimated, is_error, wait_s))
         return calls
 
     def tool_tokens(self) -> list[Row]:
@@ -34,31 +46,32 @@ class ToolAnswers(RecordFacts):
             (
                 tool or "unknown",
                 len(group),
-                sum(call.tokens_estimated for call, _, _ in group),
-                total(result and result.tokens_estimated for _, result, _ in group),
-                middle((wait for _, _, wait in group), 1),
-                sum(result is not None and result.is_error is True for _, result, _ in group),
+                sum(each.call.tokens_estimated for each in group),
+                total(each.tokens for each in group),
+                middle((each.wait_s for each in group), 1),
+                sum(each.is_error for each in group),
             )
-            for tool, group in groups(self._calls(), lambda each: each[0].tool)
+            for tool, group in groups(self._calls(), lambda each: each.call.tool)
         ]
 
     def repeated_calls(self) -> list[Row]:
         seen: set[tuple[object, ...]] = set()
-        repeats: dict[str, list[ToolUse | None]] = defaultdict(list)
+        repeats: dict[str, list[int | None]] = defaultdict(list)
         calls: dict[str, int] = defaultdict(int)
-        for call, result, _ in self._calls():
+        for each in self._calls():
+            call = each.call
             if call.input_hash is None or call.changes_files:
                 continue
             tool = call.tool or "unknown"
             key = call.session_id, call.chain, call.tool, call.input_hash
             calls[tool] += 1
             if key in seen:
-                repeats[tool].append(result)
+                repeats[tool].append(each.tokens)
             seen.add(key)
         return [
             (
                 *(tool, calls[tool], len(again), rounded(100 * len(again) / calls[tool], 1)),
-                total(result and result.tokens_estimated for result in again),
+                total(again),
             )
             for tool, again in repeats.items()
         ]

@@ -181,6 +181,9 @@ def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: ExpectedA
     assert 0 < timed < all_
     assert stands["duration-histogram"] == (f"{timed} compactions with a known duration, of {all_}")
     assert stands["growth"] == f"{len(expected.readings):,} responses"
+    for question, column in (("base-share", 2), ("cache-misses", 1)):
+        number = sum(row[column] for row in answer_of(expected, question))
+        assert stands[question].startswith(f"{number:,} "), question
 
 
 def test_the_file_has_all_it_needs(text: str) -> None:

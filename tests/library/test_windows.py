@@ -110,6 +110,8 @@ def test_names_are_normalised_across_vendors() -> None:
     assert plain_name("us-gov.anthropic.claude-3") == "claude-3"
     assert plain_name("vertex_ai/Claude-Opus-4.5") == "claude-opus-4-5"
     assert plain_name("gpt-4.1") == "gpt-4.1"
+    provided = "openrouter:anthropic/claude-opus-4.5"
+    assert plain_name(provided) == provided
 
 
 def test_the_digest_changes_with_a_window_and_with_nothing_else() -> None:

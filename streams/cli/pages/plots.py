@@ -131,6 +131,7 @@ def axis(most: float, unit: Unit) -> tuple[float, list[Html]]:
 def _labels(labels: Sequence[str], place: Callable[[int], float]) -> list[Html]:
     """Return the words below a plot, as many as there is room for."""
     each = ceil(len(labels) / _MOST_LABELS)
+    are_many = len(labels) > _MOST_LABELS / 2
     return [
         tag(
             "text",
@@ -138,7 +139,7 @@ def _labels(labels: Sequence[str], place: Callable[[int], float]) -> list[Html]:
             x=f"{place(number):.6g}%",
             y="100%",
             dy=18,
-            class_="label wide" if number // each % 2 else "label",
+            class_="label wide" if are_many and number // each % 2 else "label",
         )
         for number, label in enumerate(labels)
         if number % each == 0

@@ -4,7 +4,7 @@ SELECT
     count(*) AS compactions,
     count(net_usd) AS priced,
     count(*) FILTER (WHERE net_usd > 0) AS paid_off,
-    median(break_even_responses) AS median_responses,
+    median(break_even_responses) AS median_responses_until_paid_off,
     CAST(sum(summary_usd) AS DECIMAL(38, 6)) AS summary_usd,
     CAST(sum(rewrite_usd) AS DECIMAL(38, 6)) AS rewrite_usd,
     CAST(sum(net_usd) AS DECIMAL(38, 6)) AS net_usd,
