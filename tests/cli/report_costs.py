@@ -67,9 +67,8 @@ def _priced(  # noqa: PLR0917 -- the parts of a prompt, and the answer
         cache_write_1h=min(hour, written),
         cache_read=read,
     )
-    if record.time_ms is None:
-        return PricedRecord(record, tier, tokens, None, None, None)
-    when = datetime.fromtimestamp(record.time_ms / 1_000, UTC)
+    time_ms = record.time_ms
+    when = None if time_ms is None else datetime.fromtimestamp(time_ms / 1_000, UTC)
     price = price_of(record.data.model, when, tier)
     if price is None:
         return PricedRecord(record, tier, tokens, None, None, None)
