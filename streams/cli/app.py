@@ -40,6 +40,14 @@ class Commands(LazyGroup):
                 "query",
                 "Ask a question in SQL about sessions, readings, warnings and compactions.",
             ),
+            "report": (
+                "report.report_command",
+                "Write a report about sessions and compactions as one HTML file.",
+            ),
+            "share": (
+                "share.share_command",
+                "Write a session's context over time as one HTML file that can be given to others.",
+            ),
             "autopsy": (
                 "autopsy",
                 "Show what compactions kept and lost, and what agents did again after them.",

@@ -318,6 +318,10 @@ def without_services(here: Installation) -> None:
     question = "FROM sessions ORDER BY session_id"
     assert here.run("query", question, "tables") == here.run("query", question, "projects")
     assert "compaction" in here.run("autopsy", "projects")
+    here.run("report", "tables", "--out", "report.html")
+    here.run("share", str(transcript), "--out", "shared.html", "--yes")
+    for file in ("report.html", "shared.html"):
+        assert (here.folder / file).read_bytes().endswith(b"</html>\n")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
