@@ -40,6 +40,10 @@ class Commands(LazyGroup):
                 "query",
                 "Ask a question in SQL about sessions, readings, warnings and compactions.",
             ),
+            "what-if": (
+                "whatif.what_if",
+                "Show what other triggers, windows and strategies would have made of sessions.",
+            ),
             "statusline": (
                 "statusline.help",
                 "Print one line about a session for Claude Code's status line.",

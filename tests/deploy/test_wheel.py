@@ -317,6 +317,7 @@ def without_services(here: Installation) -> None:
     here.run("export", "projects", "--to", "tables")
     question = "FROM sessions ORDER BY session_id"
     assert here.run("query", question, "tables") == here.run("query", question, "projects")
+    assert "reproduced" in here.run("what-if", "projects")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
