@@ -7,10 +7,15 @@ from typing import Final, NamedTuple
 from contextgauge.compaction.profiles import PROFILES
 from contextgauge.errors import ConfigError
 from streams.core.until_compaction import Threshold
-from streams.core.whatif.new_settings import Setting, percent_of, read_triggers, setting_of
+from streams.core.whatif.new_settings import (
+    DEFAULT_TRIGGERS,
+    Setting,
+    percent_of,
+    read_triggers,
+    setting_of,
+)
 from streams.flow.whatif.engine_after import PRUNE, Strategy
 
-DEFAULT_TRIGGERS: Final = "60,70,80,90"
 STRATEGIES: Final = (*PROFILES, PRUNE)
 
 _WHOLE: Final = 100

@@ -14,9 +14,10 @@ from streams.cli.screen.options import AsJson
 from streams.cli.screen.output import reading, write_json
 from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.cli.whatif.reading import compare
-from streams.cli.whatif.settings_of_options import DEFAULT_TRIGGERS, STRATEGIES, settings_of
+from streams.cli.whatif.settings_of_options import STRATEGIES, settings_of
 from streams.cli.whatif.tables import show
 from streams.codec.what_if import what_if_document
+from streams.core.whatif.new_settings import DEFAULT_TRIGGERS
 from streams.edge.files.formats import reason_of
 
 

@@ -80,8 +80,12 @@ class ChainComparison:
         judged, unrecorded = judge(log)
         calls = CachedCalls(log, facts, "as_recorded")
         paid = break_evens(log, recorded, calls, self.price_at)
+        likely = [
+            (level, totals_of(log, recorded, facts.at(level), self.price_at, (), _ONE))
+            for level in _LEVELS
+        ]
         results = [
-            self._result(log, facts, totals, setting, engine)
+            self._result(log, facts, totals, likely, setting, engine)
             for setting, engine in zip(self.settings, engines, strict=True)
         ]
         return ChainResult(log, facts, totals, judged, unrecorded, paid, results)
@@ -91,6 +95,7 @@ class ChainComparison:
         log: ChainLog,
         facts: CompactionFacts,
         recorded: ByModel,
+        likely: Sequence[tuple[Level, ByModel]],
         setting: Setting,
         engine: After | None,
     ) -> SettingResult:
@@ -106,7 +111,9 @@ class ChainComparison:
             totals = totals_of(own_log, path, facts, self.price_at, self.thresholds)
         others = []
         if setting.engine is None and any(each.kept is not None for each in path.compactions):
-            others = [self._likely(log, facts.at(level), triggers) for level in _LEVELS]
+            others = [
+                self._likely(log, facts.at(level), triggers, before) for level, before in likely
+            ]
         changes = {
             model: _change(before, totals[model], [each[model] for each in others])
             for model, before in recorded.items()
@@ -117,11 +124,15 @@ class ChainComparison:
         return SettingResult(setting, triggers[-1], path, totals, changes, is_known, paid)
 
     def _likely(
-        self, log: ChainLog, facts: CompactionFacts, triggers: Sequence[int | None]
+        self,
+        log: ChainLog,
+        facts: CompactionFacts,
+        triggers: Sequence[int | None],
+        before: ByModel,
     ) -> dict[str | None, Decimal]:
         """Return how much more a chain costs, where its compactions leave so much."""
-        paths = recorded_path(log), replay(log, triggers, _leaving(facts.after))
-        before, after = (totals_of(log, path, facts, self.price_at, (), _ONE) for path in paths)
+        path = replay(log, triggers, _leaving(facts.after))
+        after = totals_of(log, path, facts, self.price_at, (), _ONE)
         return {
             model: each.cost.amount - before[model].cost.amount for model, each in after.items()
         }

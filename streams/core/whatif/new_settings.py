@@ -10,6 +10,9 @@ from streams.core.until_compaction import Threshold
 from streams.core.whatif.triggers import RecordedTrigger, conditions_at, recorded_triggers
 from streams.core.whatif.turns import ChainLog, ChainTurn
 
+DEFAULT_TRIGGERS: Final = "60,70,80,90"
+"""What is compared where nothing is asked for, percent of the window."""
+
 _WHOLE: Final = 100
 _MOST_DIGITS: Final = 12
 

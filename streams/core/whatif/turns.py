@@ -136,6 +136,14 @@ class _Chain:
         compactions[number] = changed(compactions[number])
         self.between[at] = self.between[at]._replace(compactions=tuple(compactions))
 
+    def add_late(self, turn: ChainTurn) -> None:
+        """Add a response that is older than the last one, which the size is known from."""
+        at = len(self.turns) - 1
+        self.turns.insert(at, turn)
+        self.between.insert(at, NOTHING_BETWEEN)
+        for boundary_id, (place, number) in self.places.items():
+            self.places[boundary_id] = place + (place >= at), number
+
 
 class LogReader:
     """Reads chains from records, in the order of each session's sequence."""
@@ -204,8 +212,6 @@ def read_logs(records: Iterable[Record]) -> list[ChainLog]:
 
 
 def _add_turn(chain: _Chain, data: ContextReading, time_ms: int | None) -> None:
-    if chain.turns and data.previous_output_tokens is not None:
-        chain.turns[-1] = chain.turns[-1]._replace(output=data.previous_output_tokens)
     turn = ChainTurn(
         time_ms,
         data.response_id,
@@ -220,6 +226,11 @@ def _add_turn(chain: _Chain, data: ContextReading, time_ms: int | None) -> None:
         chain.threshold,
         data.service_tier,
     )
+    if data.late and chain.turns:
+        chain.add_late(turn)
+        return
+    if chain.turns and data.previous_output_tokens is not None:
+        chain.turns[-1] = chain.turns[-1]._replace(output=data.previous_output_tokens)
     if (
         data.response_id is not None
         and chain.between[-1] == NOTHING_BETWEEN

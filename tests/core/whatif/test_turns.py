@@ -55,6 +55,22 @@ def test_a_chain_has_its_responses_and_what_came_between_them() -> None:
     assert growths(main) == [0, 10_000, 10_000, 0]
 
 
+def test_a_response_that_comes_late_is_before_the_last_one() -> None:
+    told = History()
+    late = told.reading(70_000, late=True)
+    assert [turn.used for turn in read_logs([late])[0].turns] == [70_000]
+    boundary = told.boundary(pre=160_000)
+    done = told.complete(boundary, 30_000)
+    last = reading(told, 30_000)
+    (log,) = read_logs([reading(told, 60_000), boundary, last, late, done])
+    assert [turn.used for turn in log.turns] == [60_000, 70_000, 30_000]
+    (compaction,) = log.between[2].compactions
+    assert compaction.tokens_after == 30_000
+    (log,) = read_logs([boundary, reading(told, 60_000), last, late, done])
+    assert [turn.used for turn in log.turns] == [60_000, 70_000, 30_000]
+    assert log.between[0].compactions[0].tokens_after == 30_000
+
+
 def test_the_next_response_says_what_the_one_before_it_wrote() -> None:
     told = History()
     second = reading(told, 60_000)
