@@ -48,7 +48,7 @@ def _model(result: ModelResult, advice: Advice) -> dict[str, Any]:
     return {
         "runtime": result.runtime,
         "model": result.model,
-        "trigger_tokens": result.recorded_trigger,
+        "trigger": None if result.recorded_trigger is None else result.recorded_trigger._asdict(),
         "recorded": totals(result.recorded),
         "break_even": result.recorded_paid._asdict(),
         "settings": [

@@ -15,23 +15,26 @@ from streams.cli.screen.output import cell, out, say, table_width
 from streams.cli.screen.tables import Cells, fitted
 from streams.core.whatif.advice import Advice
 from streams.core.whatif.answers import WhatIfAnswer
-from streams.core.whatif.break_even import BreakEven
+from streams.core.whatif.break_even import BreakEven, UsualBreakEven, usual
 from streams.core.whatif.comparison import ChainResult, CostChange
 from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.models import Change, ModelResult
-from streams.core.whatif.triggers import Judged, Verdict, recorded_triggers
+from streams.core.whatif.triggers import Judged, RecordedTrigger, Verdict, recorded_triggers
 
 _SHOWN: Final = 20
 """Compactions on a terminal; --json has all."""
 
 _LEFT: Final = frozenset(("Session", "By", "Paid off after", "Position", "Setting", "Kind", "Rule"))
 
+_STEPS: Final = ("Warnings", "Fresh", "Output", "Paid off after", "Cold", "Warm", "Trigger")
+"""Columns of settings that are left out one by one where a terminal is narrow."""
+
 _REASONS: Final[Mapping[Verdict, str]] = {
-    "given": "given",
+    "given": "not by size",
     "reproduced": "reproduced",
     "begun_below": "began below the trigger",
     "begun_late": "an earlier request had reached it",
-    "attempt_failed": "an attempt before it failed",
+    "attempt_failed": "after a failed attempt",
     "no_response_before": "no response before it",
 }
 
@@ -62,6 +65,19 @@ def _show_reproduced(chains: Sequence[ChainResult]) -> None:
         f"{count(len(judged), 'compaction')}" + (f": {', '.join(parts)}" if parts else ""),
         to=out,
     )
+    learned = sum(
+        each.verdict == "reproduced"
+        and each.trigger is not None
+        and each.trigger.source == "learned"
+        for _, each in judged
+    )
+    if learned:
+        say(
+            "~: nothing reports the trigger: it is the least size at which it was compacted, and "
+            f"reproduces {exact(learned)}",
+            "dim",
+            to=out,
+        )
     if judged:
         out.print(_compactions(chains))
         if len(judged) > _SHOWN:
@@ -100,10 +116,20 @@ def _compactions(chains: Sequence[ChainResult]) -> Table:
 
 
 def _trigger(judged: Judged) -> str | None:
-    if judged.trigger is None or judged.compaction.is_given:
+    return "" if judged.compaction.is_given else _known_from(judged.trigger)
+
+
+def _known_from(trigger: RecordedTrigger | None) -> str | None:
+    """Return a trigger; `~` for one that only the recorded compactions show."""
+    if trigger is None:
         return None
-    mark = GUESS if judged.trigger.source == "learned" else ""
-    return f"{mark}{exact(judged.trigger.tokens)}"
+    return f"{GUESS if trigger.source == 'learned' else ''}{exact(trigger.tokens)}"
+
+
+def _usually_paid(paid: UsualBreakEven) -> str:
+    if not paid.known:
+        return ""
+    return "never" if paid.responses is None else exact(paid.responses)
 
 
 def _paid(paid: BreakEven | None) -> str | None:
@@ -126,9 +152,11 @@ def _show_model(result: ModelResult) -> None:
         "bold",
         to=out,
     )
-    rows = [_Row("recorded", result.recorded_trigger, result.recorded, None)]
+    trigger = _known_from(result.recorded_trigger)
+    rows = [_Row("recorded", trigger, result.recorded, None, result.recorded_paid)]
     rows += [
-        _Row(each.setting.name, each.trigger, each.totals, each.change) for each in result.settings
+        _Row(each.setting.name, exact(each.trigger), each.totals, each.change, each.paid)
+        for each in result.settings
     ]
     out.print(_settings_table(rows))
     for each in result.settings:
@@ -143,9 +171,10 @@ def _show_model(result: ModelResult) -> None:
 
 class _Row(NamedTuple):
     name: str
-    trigger: int | None
+    trigger: str | None
     totals: RunTotals
     change: Change | None
+    paid: UsualBreakEven
 
 
 def _settings_table(rows: Sequence[_Row]) -> Table:
@@ -153,8 +182,9 @@ def _settings_table(rows: Sequence[_Row]) -> Table:
     changes = [row.change for row in rows]
     columns = {
         "Setting": [cell(row.name) for row in rows],
-        "Trigger": [cell(exact(row.trigger)) for row in rows],
+        "Trigger": [cell(row.trigger) for row in rows],
         "Compactions": [cell(exact(row.totals.compactions)) for row in rows],
+        "Paid off after": [cell(_usually_paid(row.paid)) for row in rows],
         "Time": [cell(_wait(row.totals)) for row in rows],
         "Fresh": [cell(thousands(each.input)) for each in sums],
         "Written": [cell(thousands(each.write_5m + each.write_1h)) for each in sums],
@@ -172,7 +202,7 @@ def _settings_table(rows: Sequence[_Row]) -> Table:
     if not any(changes):
         for name in ("Difference", "Warm", "Cold"):
             del columns[name]
-    return _table(columns, ("Warnings", "Cold", "Warm", "Output", "Fresh", "Trigger"))
+    return _table(columns, _STEPS)
 
 
 def _show_sessions(chains: Sequence[ChainResult]) -> None:
@@ -181,14 +211,14 @@ def _show_sessions(chains: Sequence[ChainResult]) -> None:
             continue
         out.print()
         say(f"{chain.log.session_id[:8]} · {chain.log.chain} · {chain.log.model}", "bold", to=out)
-        last = recorded_triggers(chain.log)[-1]
-        trigger = None if last is None else last.tokens
-        rows = [_Row("recorded", trigger, _sum(chain.recorded.values()), None)]
+        trigger = _known_from(recorded_triggers(chain.log)[-1])
+        rows = [_Row("recorded", trigger, _sum(chain.recorded.values()), None, usual(chain.paid))]
         for each in chain.results:
             is_whole = len(each.changes) == len(chain.recorded)
             change = _of_session(list(each.changes.values())) if is_whole else None
             totals = _sum(each.totals.values())
-            rows.append(_Row(each.setting.name, each.trigger, totals, change))
+            paid = usual(each.paid)
+            rows.append(_Row(each.setting.name, exact(each.trigger), totals, change, paid))
         out.print(_settings_table(rows))
 
 
@@ -269,7 +299,9 @@ def _advice(advice: Advice) -> str:
     change, own = advice.change, advice.runtime_setting
     if change is None or own is None or advice.setting is None:
         return f"{name}: no advice: none of these settings is possible for all of its sessions"
-    setting = f"{own.name} {exact(own.value)} (a compaction at {exact(advice.trigger_tokens)})"
+    setting = f"{own.name} {exact(own.value)}"
+    if own.value != advice.trigger_tokens:
+        setting = f"{setting} (a compaction at {exact(advice.trigger_tokens)})"
     figures = f"{_difference(change)} in {count(change.sessions, 'session')}"
     if advice.verdict == "no_difference":
         return (
@@ -277,13 +309,12 @@ def _advice(advice: Advice) -> str:
             f"{figures}"
         )
     more = advice.compactions
-    words = f"{exact(abs(more))} {'more' if more > 0 else 'fewer'}" if more else "as many"
+    more_words = f"{'more' if more > 0 else 'fewer'} compaction"
+    words = count(abs(more), more_words) if more else "as many compactions"
     doubt = ["smaller sizes were not compared"] if advice.is_lowest else []
     doubt += [
         f"with a {name} cache it costs more"
         for name, more_cost in (("warm", change.warm), ("cold", change.cold))
         if more_cost > 0
     ]
-    return f"{name}: use {setting}: {figures}, {words} compactions" + "".join(
-        f"; {each}" for each in doubt
-    )
+    return f"{name}: use {setting}: {figures}, {words}" + "".join(f"; {each}" for each in doubt)

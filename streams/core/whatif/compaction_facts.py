@@ -39,8 +39,9 @@ class CompactionFacts(NamedTuple):
     """What a compaction of a chain leaves, takes and writes, as far as recorded ones show.
 
     `after` is the size of the response that follows it, tokens; `duration_ms` its time; `summary`
-    the tokens of its summary. `is_summary_measured`: calls reported them; else they are estimates
-    from the texts. `prefix` is what the response after a compaction still reads from the cache.
+    the tokens of its summary. `is_summary_measured`: calls reported all of them; else some are
+    estimates from the texts. `prefix` is what the response after a compaction still reads from the
+    cache.
     """
 
     after: Spread | None
@@ -79,13 +80,16 @@ class FactPool:
     def of(self, log: ChainLog) -> CompactionFacts:
         """Return a chain's facts."""
         groups = self._groups(log)
-        measured = _figures(groups, lambda each: each.summary_output)
-        estimated = _figures(groups, lambda each: each.summary_tokens)
+        summary = _figures(groups, _written)
+        own = next(
+            (each for group, each in groups if summary is not None and group == summary.group), []
+        )
         return CompactionFacts(
             _figures(groups, lambda each: each.tokens_after),
             _figures(groups, lambda each: each.duration_ms or None),
-            estimated if measured is None else measured,
-            measured is not None,
+            summary,
+            summary is not None
+            and all(each.summary_output is not None or _written(each) is None for each in own),
             _prefix(log),
         )
 
@@ -102,6 +106,13 @@ class FactPool:
             (group, [compaction for each in logs for compaction in each.compactions])
             for group, logs in members
         ]
+
+
+def _written(compaction: RecordedCompaction) -> int | None:
+    """Return the tokens of a summary: as its call reports, else by its text."""
+    if compaction.summary_output is None:
+        return compaction.summary_tokens
+    return compaction.summary_output
 
 
 def _figures(

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import sqrt
 from statistics import stdev
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from streams.core.whatif.break_even import UsualBreakEven, usual
 from streams.core.whatif.comparison import ChainResult, CostChange
 from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.new_settings import Setting
-from streams.core.whatif.triggers import recorded_triggers
+from streams.core.whatif.triggers import RecordedTrigger, recorded_triggers
+
+_T = TypeVar("_T")
 
 _NINETY_PERCENT: Final = 1.645
 """Standard errors on both sides of a mean within which it lies nine times of ten."""
@@ -53,13 +55,13 @@ class ModelSetting(NamedTuple):
 
 
 class ModelResult(NamedTuple):
-    """All chains of a runtime with responses of a model."""
+    """All chains of a runtime with responses of a model. Triggers are those of most chains."""
 
     runtime: str | None
     model: str | None
     chains: Sequence[ChainResult]
     recorded: RunTotals
-    recorded_trigger: int | None
+    recorded_trigger: RecordedTrigger | None
     recorded_paid: UsualBreakEven
     settings: Sequence[ModelSetting]
 
@@ -85,13 +87,12 @@ def _result(runtime: str | None, model: str | None, chains: list[ChainResult]) -
         paid = usual(paid for each in own for paid in each.paid)
         settings.append(ModelSetting(first.setting, totals, change, unknown, trigger, paid))
     recorded = _sum([chain.recorded[model] for chain in chains])
-    last = (recorded_triggers(chain.log)[-1] for chain in chains)
-    trigger = _usual(None if each is None else each.tokens for each in last)
+    last = _usual(recorded_triggers(chain.log)[-1] for chain in chains)
     paid = usual(paid for chain in chains for paid in chain.paid)
-    return ModelResult(runtime, model, chains, recorded, trigger, paid, settings)
+    return ModelResult(runtime, model, chains, recorded, last, paid, settings)
 
 
-def _usual(triggers: Iterable[int | None]) -> int | None:
+def _usual(triggers: Iterable[_T | None]) -> _T | None:
     known = Counter(each for each in triggers if each is not None)
     return known.most_common(1)[0][0] if known else None
 

@@ -19,6 +19,13 @@ KnownAmount: TypeAlias = Annotated[
 ]
 
 
+class TriggerShape(BaseShape):
+    """A recorded trigger: as the runtime reports, as its settings say, or as its sizes show."""
+
+    tokens: int
+    source: TriggerSource
+
+
 class SettingShape(BaseShape):
     """A setting that is compared; null: as recorded."""
 
@@ -139,18 +146,11 @@ class ModelShape(BaseShape):
 
     runtime: str | None
     model: str | None
-    trigger_tokens: int | None = Field(description="The recorded one of most chains.")
+    trigger: TriggerShape | None = Field(description="The recorded one of most chains.")
     recorded: RunTotalsShape
     break_even: UsualBreakEvenShape
     settings: list[ModelSettingShape]
     advice: AdviceShape
-
-
-class TriggerShape(BaseShape):
-    """A recorded trigger: as the runtime reports, as its settings say, or as its sizes show."""
-
-    tokens: int
-    source: TriggerSource
 
 
 class SpreadShape(BaseShape):
@@ -169,7 +169,9 @@ class FactsShape(BaseShape):
     tokens_after: SpreadShape | None
     duration_ms: SpreadShape | None
     summary_tokens: SpreadShape | None
-    summary_is: Literal["measured", "estimated"]
+    summary_is: Literal["measured", "estimated"] = Field(
+        description="`estimated`: some are, from the summaries' texts."
+    )
     prefix_tokens: int = Field(description="What is read from the cache after a compaction.")
 
 

@@ -30,8 +30,8 @@ def reading(told: History, used: int) -> Record:
 
 
 def test_a_session_is_compared_by_model_chain_and_rule() -> None:
-    options = SimulationOptions(seed=3, sessions=1, turns=80, providers=("claude",))
-    found = answer(list(derived(options, 2_000)))
+    options = SimulationOptions(seed=1, sessions=1, turns=150, providers=("claude",))
+    found = answer(list(derived(options, 3_000)))
     assert found.is_whole
     document = what_if_document(found)
     assert [each["name"] for each in document["settings"]] == ["60%", "150,000"]
