@@ -19,7 +19,7 @@ KnownAmount: TypeAlias = Annotated[
 ]
 
 
-class TriggerShape(BaseShape):
+class RecordedTriggerShape(BaseShape):
     """A recorded trigger: as the runtime reports, as its settings say, or as its sizes show."""
 
     tokens: int
@@ -146,7 +146,7 @@ class ModelShape(BaseShape):
 
     runtime: str | None
     model: str | None
-    trigger: TriggerShape | None = Field(description="The recorded one of most chains.")
+    trigger: RecordedTriggerShape | None = Field(description="The recorded one of most chains.")
     recorded: RunTotalsShape
     break_even: UsualBreakEvenShape
     settings: list[ModelSettingShape]
@@ -199,7 +199,7 @@ class NotCompactedShape(BaseShape):
 
     at: int
     size: int
-    trigger: TriggerShape
+    trigger: RecordedTriggerShape
 
 
 class ReplayedCompactionShape(BaseShape):
@@ -234,7 +234,7 @@ class ReplayedChainShape(BaseShape):
     runtime: str | None
     model: str | None
     responses: int
-    trigger: TriggerShape | None
+    trigger: RecordedTriggerShape | None
     facts: FactsShape
     recorded: list[NamedTotalsShape]
     compactions: list[RecordedCompactionShape]

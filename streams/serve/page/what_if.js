@@ -175,7 +175,7 @@ function adviceWords({ advice }) {
   const { verdict, runtime_setting: setting, change, more_compactions: more } = advice;
   if (verdict === "unknown_price") return "No advice: a price is unknown.";
   if (setting === null || change === null) {
-    return verdict === "no_difference" ? "None of these sizes would have cost less." : "No advice: the session could not have run under any of these.";
+    return verdict === "no_difference" ? "None of these sizes would have cost less." : "No advice: none of these sizes could be compared, or used.";
   }
   const [[name, value]] = Object.entries(setting);
   const what = `${name} ${exact(value)}${value === advice.trigger_tokens ? "" : ` (a compaction at ${exact(advice.trigger_tokens)})`}`;
