@@ -259,7 +259,7 @@ class Api:
             setting_of(each, None if window is None else int(window))
             for each in read_triggers(asked["trigger"][0])
         ]
-        prices = priced(price_of, self.now_ms)
+        prices = priced(price_of)
         return what_if_document(stored_answer(records, settings, prices, (50, 75, 90)))
 
     def _addressed(self, part: str) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from contextgauge.clock import SystemClock
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.normalise import session_of
@@ -41,7 +40,7 @@ def compare(sources: Sequence[InputSource], wanted: WhatIf) -> WhatIfAnswer:
     again = None
     if wanted.window is not None or wanted.thresholds is not None:
         again = _derived_again(sources, logs, rules, wanted.window, thresholds)
-    prices = priced(wiring.prices(settings), SystemClock().now_ms())
+    prices = priced(wiring.prices(settings))
     comparison = ChainComparison(FactPool(logs), wanted.settings, prices, thresholds)
     engines = _Engines(sources if any(wanted.strategies) else (), wanted)
     chains = [comparison.of(log, engines.of(log)) for log in logs]

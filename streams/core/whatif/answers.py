@@ -89,15 +89,16 @@ def _begin(records: Sequence[Record]) -> int:
     return begin
 
 
-def priced(lookup: PriceLookup, now_ms: int) -> PriceAt:
-    """Return what prices are known by: of a response without a time, those of now."""
+def priced(lookup: PriceLookup) -> PriceAt:
+    """Return what prices of responses are known by."""
 
     @lru_cache(maxsize=4_096)
-    def of_hour(model: str | None, hour: int, tier: str | None) -> Price | None:
-        return lookup(model, datetime.fromtimestamp(hour * _HOUR_S, UTC), tier)
+    def of_hour(model: str | None, hour: int | None, tier: str | None) -> Price | None:
+        when = None if hour is None else datetime.fromtimestamp(hour * _HOUR_S, UTC)
+        return lookup(model, when, tier)
 
     def price_at(turn: ChainTurn) -> Price | None:
-        time_ms = now_ms if turn.time_ms is None else turn.time_ms
-        return of_hour(turn.model, time_ms // 1_000 // _HOUR_S, turn.service_tier)
+        hour = None if turn.time_ms is None else turn.time_ms // 1_000 // _HOUR_S
+        return of_hour(turn.model, hour, turn.service_tier)
 
     return price_at

@@ -43,8 +43,8 @@ OtherWindow: TypeAlias = Annotated[
 
 def add_what_if(router: Router, reading: Reading, serving: Serving) -> None:
     """Add the route. One replay at a time: others wait, or share its answer."""
-    cache: SharedCache[Encoded] = SharedCache(_CACHE_BYTES)
-    turn = asyncio.Lock()
+    cache: SharedCache[bytes] = SharedCache(_CACHE_BYTES)
+    turn, prices = asyncio.Lock(), priced(serving.prices)
 
     @router.add(
         "GET",
@@ -71,21 +71,21 @@ def add_what_if(router: Router, reading: Reading, serving: Serving) -> None:
         """
         settings = _settings(trigger, window)
         snapshot, view = await reading.session(session_id)
-        tag = answers.tag(request.url.path, settings, view, snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        if same is not None:
-            return same
 
-        async def make() -> tuple[Encoded, int]:
+        async def make() -> tuple[bytes, int]:
             records = await reading.at(snapshot).records(session_id, readings=True)
-            prices = priced(serving.prices, serving.clock.now_ms())
             replayed = partial(stored_answer, records, settings, prices, serving.thresholds)
             async with turn:
                 answer = await asyncio.to_thread(replayed)
             document = codec.dumps(what_if_document(answer))
-            return Encoded(document), len(document)
+            return document, len(document)
 
-        return answers.answer(snapshot, tag, {"what_if": await cache.get_or_make(tag, make)})
+        of = answers.tag(request.url.path, settings, view, snapshot.version)
+        document = await cache.get_or_make(of, make)
+        # Prices change without the session: the tag is of the answer itself.
+        tag = answers.tag(request.url.path, document, snapshot.version)
+        same = answers.unchanged(request, tag, snapshot)
+        return same or answers.answer(snapshot, tag, {"what_if": Encoded(document)})
 
 
 def _settings(trigger: str | None, window: int | None) -> tuple[Setting, ...]:

@@ -1,6 +1,7 @@
 """A session's stored records are enough for an answer; what is not stored is left out."""
 
 import re
+from datetime import UTC, datetime
 
 import pytest
 
@@ -13,7 +14,7 @@ from streams.core.until_compaction import Threshold
 from streams.core.whatif.answers import WhatIfAnswer, priced, stored_answer
 from streams.core.whatif.new_settings import read_triggers, setting_of
 from streams.flow.simulator import SimulationOptions
-from tests.core.history import History
+from tests.core.history import START_MS, History
 from tests.core.whatif.whatif_kit import PRICE, derived, price_at
 
 SETTINGS = [setting_of(each) for each in read_triggers("60%, 150_000")]
@@ -76,15 +77,17 @@ def test_triggers_are_percentages_or_tokens_and_named() -> None:
     assert setting_of(None, 400_000).name == "window 400,000"
 
 
-def test_prices_are_of_the_hour_and_without_a_time_of_now() -> None:
-    asked: list[tuple[str | None, int]] = []
+def test_prices_are_of_the_hour_where_a_time_is_known() -> None:
+    asked: list[tuple[str | None, datetime | None]] = []
 
-    def lookup(model: str | None, when: object, _tier: str | None) -> Price:
-        asked.append((model, int(when.timestamp())))  # type: ignore[attr-defined]  # a datetime
+    def lookup(model: str | None, when: datetime | None, _tier: str | None) -> Price:
+        asked.append((model, when))
         return PRICE
 
-    found = priced(lookup, 7_200_000)
-    told = History(at=None)
-    (chain,) = stored_answer([reading(told, 5), reading(told, 6)], (), found, ()).chains
-    assert asked == [("claude-sonnet-5", 7_200)]
+    told = History()
+    records = [reading(told, 5), reading(told, 6)]
+    untimed = History(sequence=told.sequence, at=None)
+    (chain,) = stored_answer([*records, reading(untimed, 7)], (), priced(lookup), ()).chains
+    hour = datetime.fromtimestamp(START_MS / 1_000, UTC)
+    assert asked == [("claude-sonnet-5", hour), ("claude-sonnet-5", None)]
     assert chain.recorded["claude-sonnet-5"].cost.is_complete
