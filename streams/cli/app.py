@@ -40,6 +40,10 @@ class Commands(LazyGroup):
                 "query",
                 "Ask a question in SQL about sessions, readings, warnings and compactions.",
             ),
+            "what-if": (
+                "whatif.what_if",
+                "Show what other triggers, windows and strategies would have made of sessions.",
+            ),
             "report": (
                 "report.report_command",
                 "Write a report about sessions and compactions as one HTML file.",

@@ -322,6 +322,7 @@ def without_services(here: Installation) -> None:
     here.run("share", str(transcript), "--out", "shared.html", "--yes")
     for file in ("report.html", "shared.html"):
         assert (here.folder / file).read_bytes().endswith(b"</html>\n")
+    assert "reproduced" in here.run("what-if", "projects")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}

@@ -19,6 +19,7 @@ import {
 } from "./status.js";
 import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
+import { whatIfPart } from "./what_if.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
 const REFRESH_MS = 500;
@@ -216,6 +217,7 @@ export class SessionPage {
     this.chart = new SizeChart();
     this.service = controlPart();
     this.messages = messagesPart(this.address, this.stopped.signal);
+    this.whatIf = whatIfPart(this.address, this.stopped.signal);
     this.list = h("ol", { class: "timeline" });
     this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view, this.costs));
     this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
@@ -238,6 +240,7 @@ export class SessionPage {
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
+      this.whatIf.el,
       this.messages.el,
       rawRecords(sessionPath(this.address, "/events"), (stream) => this.tails[stream].records),
     );
@@ -270,6 +273,7 @@ export class SessionPage {
     withService(view, this.control);
     this.service.set(this.control);
     this.messages.set(this.documents);
+    this.whatIf.set(this.documentsAt);
     shown(this.messages.el, this.shell.reading === null); // transcripts are files: no text is kept of them
     const chain = leadingChain(view);
     const folder = folderOf(view);
