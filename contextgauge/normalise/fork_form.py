@@ -1,0 +1,76 @@
+"""What an adapter declares of forks: how lines are written that its runtime resumes a session from.
+
+A fork is a new session that begins with another one's history. Nothing here reads or writes files.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from contextgauge.compaction.format_names import FormatName
+from contextgauge.normalise.fields import text
+from contextgauge.normalise.signals import Body
+from contextgauge.records import Json
+
+ORIGINATOR: Final = "contextgauge"
+"""What a fork names as what made it, where its runtime asks for that."""
+
+
+class NewFork(NamedTuple):
+    """A session that is to be written: its id, the one that it is from, and when it is made.
+
+    `made_ms` is in milliseconds since 1970. `folder` is where the agent works; `model` the last one
+    that answered, None where that is not known; `title` is for people.
+    """
+
+    id: str
+    origin: str
+    made_ms: int
+    folder: str
+    model: str | None
+    title: str
+
+    @property
+    def time(self) -> str:
+        """When it is made, as runtimes write it."""
+        return iso(self.made_ms)
+
+
+class ForkForm(NamedTuple):
+    """How a runtime's sessions are written as forks.
+
+    `name` is that of the form, `command` resumes one, with `{}` for its id. `new_id` makes an id of
+    a time and of a random version 4 UUID. `copy` gives the lines of a fork that begins with a
+    session's lines, where `is_line` is true of some; `write` those of one that begins with messages
+    of `format`, each with the id that it has in the session. `path` is that of its file, below
+    `Folders.transcripts`; with `is_beside`, it lies in the folder of its origin's where that is one
+    of the runtime's. `begin` gives the place of the line with which the compaction began whose
+    boundary is at a place; `begins_turn` is whether a line is the first of a turn.
+    """
+
+    name: str
+    command: str
+    format: FormatName
+    new_id: Callable[[int, str], str]
+    is_line: Callable[[Body], bool]
+    copy: Callable[[Iterable[Body], NewFork], Iterator[dict[str, Json]]]
+    write: Callable[[Sequence[tuple[str, Json]], NewFork], Iterator[dict[str, Json]]]
+    path: Callable[[NewFork], str]
+    is_beside: bool
+    begin: Callable[[Sequence[Body], int], int]
+    begins_turn: Callable[[Body], bool]
+
+
+def iso(time_ms: int) -> str:
+    """Return a time, milliseconds since 1970, as runtimes write it."""
+    moment = datetime.fromtimestamp(time_ms / 1_000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1_000:03d}Z"
+
+
+def texts_in(content: Json) -> str:
+    """Return the texts of a message's content, a line each."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    texts = (text(each, "text") for each in parts if isinstance(each, dict))
+    return "\n".join(each for each in texts if each)
