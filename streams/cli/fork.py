@@ -126,7 +126,7 @@ def fork(
     if form in _FORMATS:
         value = write_messages(context.messages, _FORMATS[form])
         _write(output or _STANDARD, [dumps_indented(value)])
-        say(f"{count(len(value), 'message')} as {form}, {what}.")
+        say(f"{count(len(value), 'message')} in the form {form}, {what}.")
     else:
         adapter, fork_form = _RUNTIMES[form]
         new = _new_fork(found, fork_form, context, f"{side} compaction {number}")

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from contextgauge.normalise import session_of
 from contextgauge.normalise.fields import name
 from contextgauge.normalise.runtimes import line_of
 from contextgauge.normalise.signals import SessionFacts
@@ -42,21 +43,28 @@ def known_forks(
     found: dict[str, KnownFork] = {}
     for file in newest:
         shown = name_of(file.path)
-        own = shown.session or shown.unit.partition(".")[0]
-        if shown.is_main and own != session_id and _is_fork(file.place, session_id, line_ids):
+        if not shown.is_main or shown.session == session_id:
+            continue
+        own = _fork_in(file.place, shown.session, session_id, line_ids)
+        if own is not None:
             found.setdefault(own, KnownFork(own, Path(file.place)))
     return [found[each] for each in sorted(found)]
 
 
-def _is_fork(path: str, session_id: str, line_ids: Collection[str]) -> bool:
+def _fork_in(
+    path: str, named: str | None, session_id: str, line_ids: Collection[str]
+) -> str | None:
+    """Return the session of a transcript that is a fork; None of any other."""
     for body in _first_bodies(path):
         facts = (each for each in line_of(body).read(body) if isinstance(each, SessionFacts))
         origins = [each.forked_from for each in facts if each.forked_from is not None]
-        if origins:
-            return session_id in origins
-        if (line_id := name(body, "uuid")) is not None:
-            return line_id in line_ids
-    return False
+        line_id = name(body, "uuid")
+        if not origins and line_id is None:
+            continue
+        own = session_of(body, named)
+        is_fork = session_id in origins if origins else line_id in line_ids
+        return own if is_fork and own != session_id else None
+    return None
 
 
 def _first_bodies(path: str) -> Iterator[dict[str, Any]]:
