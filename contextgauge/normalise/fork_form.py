@@ -16,11 +16,20 @@ ORIGINATOR: Final = "contextgauge"
 """What a fork names as what made it, where its runtime asks for that."""
 
 
+class PastCompaction(NamedTuple):
+    """A compaction of the history that a fork begins with; None for what is not known of it."""
+
+    trigger: str | None
+    tokens_before: int | None
+    time_ms: int | None
+
+
 class NewFork(NamedTuple):
     """A session that is to be written: its id, the one that it is from, and when it is made.
 
     `made_ms` is in milliseconds since 1970. `folder` is where the agent works; `model` the last one
-    that answered, None where that is not known; `title` is for people.
+    that answered, None where that is not known; `title` is for people. `past` are the compactions
+    before its messages: a fork of which only messages are written inherits them, too.
     """
 
     id: str
@@ -29,6 +38,7 @@ class NewFork(NamedTuple):
     folder: str
     model: str | None
     title: str
+    past: Sequence[PastCompaction] = ()
 
     @property
     def time(self) -> str:
@@ -43,7 +53,7 @@ class ForkForm(NamedTuple):
     a time and of a random version 4 UUID. `copy` gives the lines of a fork that begins with a
     session's lines, where `is_line` is true of some; `write` those of one that begins with messages
     of `format`, each with the id that it has in the session. `path` is that of its file, below
-    `Folders.transcripts`; with `is_beside`, it lies in the folder of its origin's where that is one
+    `Folders.transcripts`; with `is_with_origin`, it lies in its origin's folder where that is one
     of the runtime's. `begin` gives the place of the line with which the compaction began whose
     boundary is at a place; `begins_turn` is whether a line is the first of a turn.
     """
@@ -56,7 +66,7 @@ class ForkForm(NamedTuple):
     copy: Callable[[Iterable[Body], NewFork], Iterator[dict[str, Json]]]
     write: Callable[[Sequence[tuple[str, Json]], NewFork], Iterator[dict[str, Json]]]
     path: Callable[[NewFork], str]
-    is_beside: bool
+    is_with_origin: bool
     begin: Callable[[Sequence[Body], int], int]
     begins_turn: Callable[[Body], bool]
 

@@ -61,7 +61,7 @@ def _table(found: CheckpointSession, held: Mapping[int, Checkpoint]) -> Table:
             str(each.number),
             Text(f"{each.trigger or 'unknown trigger'}{inherited}"),
             _figure(each.tokens_before),
-            _figure(each.tokens_after if each.post_tokens is None else each.post_tokens),
+            _figure(each.post_tokens if each.tokens_after is None else each.tokens_after),
             duration(each.duration_ms),
             exact(each.messages_since_last),
             Text(_held_words(held.get(each.number))),

@@ -15,7 +15,7 @@ from contextgauge.compaction.reading.lines import folder_of
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.normalise.adapter import Adapter
-from contextgauge.normalise.fork_form import ForkForm, NewFork
+from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
 from contextgauge.normalise.runtimes import ADAPTERS
 from schemas.views import Compaction
 from streams.cli.screen.figures import count, exact, safe
@@ -129,7 +129,8 @@ def fork(
         say(f"{count(len(value), 'message')} in the form {form}, {what}.")
     else:
         adapter, fork_form = _RUNTIMES[form]
-        new = _new_fork(found, fork_form, context, f"{side} compaction {number}")
+        past = [each for each in found.compactions if each.number < number + after]
+        new = _new_fork(found, fork_form, context, f"{side} compaction {number}", past)
         lines = [dumps(each) for each in _lines(fork_form, context, new)]
         path = _place(adapter, fork_form, found, new) if install else output or _STANDARD
         _write(path, lines, private=install)
@@ -178,7 +179,13 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
     return _Context(held, None, around[is_after].active, kept.model)
 
 
-def _new_fork(found: CheckpointSession, form: ForkForm, context: _Context, title: str) -> NewFork:
+def _new_fork(
+    found: CheckpointSession,
+    form: ForkForm,
+    context: _Context,
+    title: str,
+    past: Sequence[Compaction],
+) -> NewFork:
     made_ms = SystemClock().now_ms()
     folders = (folder_of(each) for each in context.lines or ())
     # The folder that the session began in: runtimes look for its file by that.
@@ -186,8 +193,15 @@ def _new_fork(found: CheckpointSession, form: ForkForm, context: _Context, title
     if folder is None:
         raise StopError("the session does not say in which folder its agent works: --to messages")
     session = found.view.session_id
-    title = f"{title} of {session}"
-    return NewFork(form.new_id(made_ms, new_id()), session, made_ms, folder, context.model, title)
+    return NewFork(
+        form.new_id(made_ms, new_id()),
+        session,
+        made_ms,
+        folder,
+        context.model,
+        f"{title} of {session}",
+        [PastCompaction(each.trigger, each.tokens_before, each.time_ms) for each in past],
+    )
 
 
 def _lines(form: ForkForm, context: _Context, new: NewFork) -> Iterable[dict[str, Any]]:
@@ -204,10 +218,10 @@ def _place(adapter: Adapter, form: ForkForm, found: CheckpointSession, new: NewF
     except ValueError as error:
         raise ConfigError(f"{error}: write it with --output, and move it there") from error
     origin = None if found.lines is None else found.lines.path
-    if origin is not None and form.is_beside:
-        beside = origin.absolute().parent
-        if any(beside.is_relative_to(each) for each in folders):
-            path = beside / path.name
+    if origin is not None and form.is_with_origin:
+        near = origin.absolute().parent
+        if any(near.is_relative_to(each) for each in folders):
+            path = near / path.name
     return str(path)
 
 

@@ -74,8 +74,8 @@ class CheckpointSession(NamedTuple):
         lines = [] if self.lines is None else self.lines.lines
         ids = {line_id for each in lines if (line_id := name(each, "uuid")) is not None}
         path = None if self.lines is None else self.lines.path
-        beside = [] if path is None else [str(path.absolute().parent)]
-        return known_forks(self.view.session_id, ids, beside, own_folders())
+        near = [] if path is None else [str(path.absolute().parent)]
+        return known_forks(self.view.session_id, ids, near, own_folders())
 
 
 def _held(history: History, *, is_whole: bool) -> HeldContext:

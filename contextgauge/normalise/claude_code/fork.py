@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from contextgauge.normalise.fields import flag, name
-from contextgauge.normalise.fork_form import ForkForm, NewFork
+from contextgauge.normalise.fork_form import ForkForm, NewFork, iso
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -63,27 +63,46 @@ def _line_id(fork: NewFork, name_: str) -> str:
 
 def _write(messages: Sequence[tuple[str, Json]], fork: NewFork) -> Iterator[dict[str, Json]]:
     parent: str | None = None
+    for number, past in enumerate(fork.past, 1):
+        parent = _line_id(fork, f"boundary {number}")
+        yield {
+            **_line(fork, parent, None),
+            "timestamp": None if past.time_ms is None else iso(past.time_ms),
+            "type": "system",
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "compactMetadata": {"trigger": past.trigger, "preTokens": past.tokens_before},
+            "forkedFrom": {"sessionId": fork.origin, "messageUuid": parent},
+        }
+    is_summary = bool(fork.past)
     for at, (message_id, item) in enumerate(messages):
         role = item.get("role") if isinstance(item, dict) else None
         if not isinstance(item, dict) or role not in ("user", "assistant"):
             continue
         line_id = _line_id(fork, str(at))
         yield {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
-            "cwd": fork.folder,
-            "sessionId": fork.id,
-            "version": VERSION,
-            "gitBranch": "",
+            **_line(fork, line_id, parent),
+            **({"isCompactSummary": True} if is_summary and role == "user" else {}),
             "type": role,
             "message": item if role == "user" else _answer(item, line_id, fork.model),
-            "uuid": line_id,
-            "timestamp": fork.time,
             "forkedFrom": {"sessionId": fork.origin, "messageUuid": message_id},
         }
-        parent = line_id
+        parent, is_summary = line_id, False
     yield _titled(fork)
+
+
+def _line(fork: NewFork, line_id: str, parent: str | None) -> dict[str, Json]:
+    return {
+        "parentUuid": parent,
+        "isSidechain": False,
+        "userType": "external",
+        "cwd": fork.folder,
+        "sessionId": fork.id,
+        "version": VERSION,
+        "gitBranch": "",
+        "uuid": line_id,
+        "timestamp": fork.time,
+    }
 
 
 def _answer(item: dict[str, Json], line_id: str, model: str | None) -> dict[str, Json]:
@@ -122,7 +141,7 @@ FORK: Final = ForkForm(
     copy=_copy,
     write=_write,
     path=_path,
-    is_beside=True,
+    is_with_origin=True,
     begin=lambda _, at: at,
     begins_turn=lambda _: False,
 )

@@ -57,10 +57,14 @@ def _write(messages: Sequence[tuple[str, Json]], fork: NewFork) -> Iterator[dict
         },
     }
     before = iso(fork.made_ms - 1)  # copies are older than their thread
+    for past in fork.past:
+        time = before if past.time_ms is None else iso(past.time_ms)
+        whole: dict[str, Json] = {"message": "", "replacement_history": []}
+        yield {"timestamp": time, "type": "compacted", "payload": whole}
     for _, item in messages:
         is_message = isinstance(item, dict) and item.get("type", "message") == "message"
-        whole = _whole(item) if is_message and isinstance(item, dict) else item
-        yield {"timestamp": before, "type": "response_item", "payload": whole}
+        payload = _whole(item) if is_message and isinstance(item, dict) else item
+        yield {"timestamp": before, "type": "response_item", "payload": payload}
 
 
 def _whole(message: dict[str, Json]) -> dict[str, Json]:
@@ -79,10 +83,9 @@ def _begin(lines: Sequence[Body], at: int) -> int:
     for place in range(at - 1, -1, -1):
         payload = mapping(lines[place], "payload") or {}
         if lines[place].get("type") == "response_item":
-            said = texts_in(payload.get("content"))
-            if begin < at or payload.get("role") != "assistant" or not said:
-                break
-            if not summary.endswith(said):
+            answer = texts_in(payload.get("content"))
+            is_own = payload.get("role") == "assistant" and answer and summary.endswith(answer)
+            if begin < at or not is_own:
                 break
             begin = place
         elif _begins_turn(lines[place]):
@@ -115,7 +118,7 @@ FORK: Final = ForkForm(
     copy=_copy,
     write=_write,
     path=_path,
-    is_beside=False,
+    is_with_origin=False,
     begin=_begin,
     begins_turn=_begins_turn,
 )

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from contextgauge.normalise import session_of
 from contextgauge.normalise.fields import name
 from contextgauge.normalise.runtimes import line_of
+from contextgauge.normalise.session_facts import transcript_facts
 from contextgauge.normalise.signals import SessionFacts
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
@@ -55,16 +56,16 @@ def _fork_in(
     path: str, named: str | None, session_id: str, line_ids: Collection[str]
 ) -> str | None:
     """Return the session of a transcript that is a fork; None of any other."""
+    own = first_id = None
     for body in _first_bodies(path):
-        facts = (each for each in line_of(body).read(body) if isinstance(each, SessionFacts))
+        own = own or session_of(body, named)
+        signals = (*transcript_facts(body, only_new=False), *line_of(body).read(body))
+        facts = (each for each in signals if isinstance(each, SessionFacts))
         origins = [each.forked_from for each in facts if each.forked_from is not None]
-        line_id = name(body, "uuid")
-        if not origins and line_id is None:
-            continue
-        own = session_of(body, named)
-        is_fork = session_id in origins if origins else line_id in line_ids
-        return own if is_fork and own != session_id else None
-    return None
+        if origins:
+            return own if session_id in origins and own != session_id else None
+        first_id = first_id or name(body, "uuid")
+    return own if first_id in line_ids and own != session_id else None
 
 
 def _first_bodies(path: str) -> Iterator[dict[str, Any]]:
