@@ -5,12 +5,13 @@ A fork is a new session that begins with another one's history. Nothing here rea
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contextgauge.compaction.format_names import FormatName
-from contextgauge.normalise.fields import text
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
+
+if TYPE_CHECKING:  # what only reads messages does without the engine
+    from contextgauge.compaction.format_names import FormatName
 
 ORIGINATOR: Final = "contextgauge"
 """What a fork names as what made it, where its runtime asks for that."""
@@ -60,7 +61,7 @@ class ForkForm(NamedTuple):
 
     name: str
     command: str
-    format: FormatName
+    format: "FormatName"
     new_id: Callable[[int, str], str]
     is_line: Callable[[Body], bool]
     copy: Callable[[Iterable[Body], NewFork], Iterator[dict[str, Json]]]
@@ -75,12 +76,3 @@ def iso(time_ms: int) -> str:
     """Return a time, milliseconds since 1970, as runtimes write it."""
     moment = datetime.fromtimestamp(time_ms / 1_000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1_000:03d}Z"
-
-
-def texts_in(content: Json) -> str:
-    """Return the texts of a message's content, a line each."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    texts = (text(each, "text") for each in parts if isinstance(each, dict))
-    return "\n".join(each for each in texts if each)

@@ -169,6 +169,8 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
             "this where its agent runs, or keep its messages with `contextgauge conversations`"
         )
     held = checkpoint.after if is_after else checkpoint.before
+    if not held.messages:
+        raise StopError("what the model saw there is not in what is here: fork its origin")
     if found.lines is not None:
         lines = found.lines.lines[: held.lines]
         messages, model = active_messages(lines)

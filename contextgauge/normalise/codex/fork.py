@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from contextgauge.normalise.fields import mapping, text
-from contextgauge.normalise.fork_form import ORIGINATOR, ForkForm, NewFork, iso, texts_in
+from contextgauge.normalise.fork_form import ORIGINATOR, ForkForm, NewFork, iso
 from contextgauge.normalise.signals import Body
 from contextgauge.records import Json
 
@@ -83,7 +83,7 @@ def _begin(lines: Sequence[Body], at: int) -> int:
     for place in range(at - 1, -1, -1):
         payload = mapping(lines[place], "payload") or {}
         if lines[place].get("type") == "response_item":
-            answer = texts_in(payload.get("content"))
+            answer = _answer_in(payload)
             is_own = payload.get("role") == "assistant" and answer and summary.endswith(answer)
             if begin < at or not is_own:
                 break
@@ -91,6 +91,16 @@ def _begin(lines: Sequence[Body], at: int) -> int:
         elif _begins_turn(lines[place]):
             return place
     return begin
+
+
+def _answer_in(item: Body) -> str:
+    parts = item.get("content")
+    texts = (
+        [text(each, "text") for each in parts if isinstance(each, dict)]
+        if isinstance(parts, list)
+        else []
+    )
+    return "\n".join(each for each in texts if each)
 
 
 def _begins_turn(line: Body) -> bool:
