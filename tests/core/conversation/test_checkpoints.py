@@ -16,7 +16,9 @@ from streams.core.conversation.checkpoints import (
 from tests.core.conversation.fold_kit import boundary, fold_of, said, shown
 
 SUMMARY = said("user", "What was done.", isCompactSummary=True)
-COMMAND = said("user", "<command-name>/compact</command-name>\n<command-args></command-args>")
+COMMAND = said(
+    "user", "<command-name>/compact</command-name>\n<command-message>compact</command-message>"
+)
 LINES = [
     said("user", "Fix it."),
     said("assistant", "Fixed."),
