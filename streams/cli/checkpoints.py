@@ -13,7 +13,7 @@ from streams.cli.screen.options import AsJson, OneSession, SessionOrPath
 from streams.cli.screen.output import cell, err, out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.cli.session_checkpoints import CheckpointSession, checkpoint_session
-from streams.core.conversation.checkpoints import Checkpoint, HeldContext
+from streams.core.conversation.checkpoints import HeldContext, SessionCheckpoint
 from streams.edge.files.known_forks import KnownFork
 
 _NOT_HERE: Final = (
@@ -51,7 +51,7 @@ def checkpoints(session: SessionOrPath, *, one: OneSession = None, as_json: AsJs
         err.print(_NOT_HERE, style="dim")
 
 
-def _table(found: CheckpointSession, held: Mapping[int, Checkpoint]) -> Table:
+def _table(found: CheckpointSession, held: Mapping[int, SessionCheckpoint]) -> Table:
     figures = ("Before", "After", "Took", "Messages")
     table = plain_table("#", "Trigger", *figures, "Fork", "When", right=("#", *figures))
     now_ms = SystemClock().now_ms()
@@ -74,7 +74,7 @@ def _figure(tokens: int | None) -> Text:
     return cell(None if tokens is None else exact(tokens))
 
 
-def _held_words(checkpoint: Checkpoint | None) -> str:
+def _held_words(checkpoint: SessionCheckpoint | None) -> str:
     if checkpoint is None:
         return "not here"
     return f"{_messages(checkpoint.before)} before, {_messages(checkpoint.after)} after"
@@ -85,7 +85,7 @@ def _messages(held: HeldContext) -> str:
 
 
 def _document(
-    found: CheckpointSession, held: Mapping[int, Checkpoint], forks: Sequence[KnownFork]
+    found: CheckpointSession, held: Mapping[int, SessionCheckpoint], forks: Sequence[KnownFork]
 ) -> dict[str, Json]:
     identity, lines = found.view.identity, found.lines
     return {
@@ -114,7 +114,7 @@ def _document(
     }
 
 
-def _side(held: Mapping[int, Checkpoint], number: int, side: int) -> dict[str, Json] | None:
+def _side(held: Mapping[int, SessionCheckpoint], number: int, side: int) -> dict[str, Json] | None:
     checkpoint = held.get(number)
     if checkpoint is None:
         return None

@@ -104,54 +104,73 @@ def fork(
     The fork is of the main conversation: subagents' transcripts are left out, and what a runtime
     attaches is, where the form is another one.
     """
-    form = _form_of(to)
-    if install and (output is not None or form in _FORMATS):
+    _check(to, output, install=install)
+    found = checkpoint_session(session, one)
+    compaction = _compaction_of(found, number)
+    context = _context_of(found, number, is_after=after)
+    form = _own_form(found, install=install) if to is None else to
+    side = f"{'right after' if after else 'just before'} compaction {number}"
+    if form in _FORMATS:
+        value = write_messages(context.messages, _FORMATS[form])
+        _write(output or _STANDARD, [dumps_indented(value)])
+        say(f"{count(len(value), 'message')} in the form {form}, {side} of {_name(found)}.")
+    else:
+        past = [each for each in found.compactions if each.number < number + after]
+        new = _new_fork(found, form, context, side, past)
+        _write_session(found, form, context, new, None if install else output or _STANDARD)
+    _say_limits(found, compaction, context, is_after=after)
+
+
+def _write_session(
+    found: CheckpointSession, form: str, context: _Context, new: NewFork, output: str | None
+) -> None:
+    """Write a session of a runtime; None: where that finds it."""
+    adapter, fork_form = _RUNTIMES[form]
+    path = _place(adapter, fork_form, found, new) if output is None else output
+    _write(path, [dumps(each) for each in _lines(fork_form, context, new)], private=output is None)
+    if output is None:
+        say(new.id, to=out)
+    say(f"{count(context.held.messages, 'message')} in session {new.id}, {new.title}.")
+    command = fork_form.command.format(new.id)
+    if output is None:
+        say(f"Written to {path}")
+        say(f"Go on with: cd {shlex.quote(new.folder)} && {command}")
+    else:
+        say(f"With --install, it is written where `{command}` finds it.")
+
+
+def _name(found: CheckpointSession) -> str:
+    return found.view.session_id
+
+
+def _check(to: str | None, output: str | None, *, install: bool) -> None:
+    """Raise ConfigError for options that contradict each other, or lack something."""
+    if to is not None and to not in _RUNTIMES and to not in _FORMATS:
+        raise ConfigError(f"--to {to}: one of {', '.join([*_RUNTIMES, *_FORMATS])}")
+    if install and (output is not None or to in _FORMATS):
         raise ConfigError(
             "--install writes a session of a runtime where that finds it: without --output, and "
             f"with --to {' or '.join(_RUNTIMES)}"
         )
     if output is None and not install and is_terminal():
         raise ConfigError("name a file with --output, or add --install; `--output -` prints it")
-    found = checkpoint_session(session, one)
-    compaction = _compaction_of(found, number)
-    context = _context_of(found, number, is_after=after)
-    if form is None:
-        runtime = found.view.identity.runtime
-        own = (name for name, (each, _) in _RUNTIMES.items() if each.runtime == runtime)
-        form = next(own, "messages")
-        if install and form in _FORMATS:
-            raise ConfigError(f"--install: add --to {' or '.join(_RUNTIMES)}")
-    side = "right after" if after else "just before"
-    what = f"{side} compaction {number} of {found.view.session_id}"
-    if form in _FORMATS:
-        value = write_messages(context.messages, _FORMATS[form])
-        _write(output or _STANDARD, [dumps_indented(value)])
-        say(f"{count(len(value), 'message')} in the form {form}, {what}.")
-    else:
-        adapter, fork_form = _RUNTIMES[form]
-        past = [each for each in found.compactions if each.number < number + after]
-        new = _new_fork(found, fork_form, context, f"{side} compaction {number}", past)
-        lines = [dumps(each) for each in _lines(fork_form, context, new)]
-        path = _place(adapter, fork_form, found, new) if install else output or _STANDARD
-        _write(path, lines, private=install)
-        if install:
-            say(new.id, to=out)
-        say(f"{count(context.held.messages, 'message')} in session {new.id}, {what}.")
-        _say_how(fork_form, new, path if install else None)
-    _say_limits(found, compaction, context, is_after=after)
 
 
-def _form_of(to: str | None) -> str | None:
-    if to is None or to in _RUNTIMES or to in _FORMATS:
-        return to
-    raise ConfigError(f"--to {to}: one of {', '.join([*_RUNTIMES, *_FORMATS])}")
+def _own_form(found: CheckpointSession, *, install: bool) -> str:
+    """Return the form of the session's own runtime, else that of messages."""
+    runtime = found.view.identity.runtime
+    own = (name for name, (each, _) in _RUNTIMES.items() if each.runtime == runtime)
+    form = next(own, "messages")
+    if install and form in _FORMATS:
+        raise ConfigError(f"--install: add --to {' or '.join(_RUNTIMES)}")
+    return form
 
 
 def _compaction_of(found: CheckpointSession, number: int) -> Compaction:
     for each in found.compactions:
         if each.number == number:
             return each
-    session = found.view.session_id
+    session = _name(found)
     if not found.compactions:
         raise StopError(f"session {safe(session)} has no compaction to fork from yet")
     numbers = [str(each.number) for each in found.compactions]
@@ -183,7 +202,7 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
 
 def _new_fork(
     found: CheckpointSession,
-    form: ForkForm,
+    form: str,
     context: _Context,
     title: str,
     past: Sequence[Compaction],
@@ -194,9 +213,9 @@ def _new_fork(
     folder = next((each for each in folders if each is not None), found.view.identity.cwd)
     if folder is None:
         raise StopError("the session does not say in which folder its agent works: --to messages")
-    session = found.view.session_id
+    session = _name(found)
     return NewFork(
-        form.new_id(made_ms, new_id()),
+        _RUNTIMES[form][1].new_id(made_ms, new_id()),
         session,
         made_ms,
         folder,
@@ -243,15 +262,6 @@ def _write(target: str, lines: Sequence[bytes], *, private: bool = False) -> Non
         raise ConfigError(f"{path} is there: a fork overwrites nothing") from None
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
-
-
-def _say_how(form: ForkForm, new: NewFork, path: str | None) -> None:
-    command = f"cd {shlex.quote(new.folder)} && {form.command.format(new.id)}"
-    if path is not None:
-        say(f"Written to {path}")
-        say(f"Go on with: {command}")
-    else:
-        say(f"With --install, it is written where `{form.command.format(new.id)}` finds it.")
 
 
 def _say_limits(

@@ -21,7 +21,7 @@ from streams.cli.session_lines import SessionLines, lines_of_session
 from streams.cli.stored import opened_views
 from streams.cli.transcripts import session_of
 from streams.codec import view_codec
-from streams.core.conversation.checkpoints import Checkpoint, HeldContext, before_compaction
+from streams.core.conversation.checkpoints import HeldContext, SessionCheckpoint, before_compaction
 from streams.core.session_ids import several_begin_with
 from streams.edge.files.known_forks import KnownFork, known_forks
 from streams.edge.files.runtime_folders import transcript_folders
@@ -42,7 +42,7 @@ class CheckpointSession(NamedTuple):
     lines: SessionLines | None
     kept: SessionConversation | None = None
 
-    def held(self) -> Mapping[int, Checkpoint]:
+    def held(self) -> Mapping[int, SessionCheckpoint]:
         """Return what forks would hold, by the compactions' numbers; empty where that is unknown.
 
         Of a kept conversation, `lines` are the messages that it has.
@@ -54,7 +54,9 @@ class CheckpointSession(NamedTuple):
         histories = {each.number: self.kept_around(each.number) for each in self.compactions}
         is_whole = self.kept.state == "whole"
         return {
-            number: Checkpoint(number, *(_held(history, is_whole=is_whole) for history in around))
+            number: SessionCheckpoint(
+                number, *(_held(history, is_whole=is_whole) for history in around)
+            )
             for number, around in histories.items()
             if around is not None
         }

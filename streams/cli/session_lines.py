@@ -11,7 +11,7 @@ from schemas.messages import DeadLetter
 from schemas.records import MAIN_CHAIN, CompactBoundary, Record
 from streams import codec, wiring
 from streams.cli.inputs import session_folder, sources_of
-from streams.core.conversation.checkpoints import Checkpoint, checkpoints
+from streams.core.conversation.checkpoints import SessionCheckpoint, checkpoints
 from streams.edge.files import reading as files
 from streams.edge.files.names import name_of
 from streams.edge.files.watch import InputSource
@@ -33,7 +33,7 @@ class SessionLines(NamedTuple):
     subagents: int
     path: Path | None
 
-    def checkpoints(self) -> list[Checkpoint]:
+    def checkpoints(self) -> list[SessionCheckpoint]:
         """Return its checkpoints, by number."""
         return checkpoints(self.lines, self.boundaries, self.form)
 

@@ -212,7 +212,8 @@ def kept_session(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation | No
     views, records = GrowingViews(), sample_records()
     views.add(*records)
     compacted = next(each for each in records if each.kind == "compact_boundary")
-    reader = OneConversation(compacted.data.session_id, kept)
+    known = conversation(is_cut=False) if kept is None else kept
+    reader = OneConversation("" if kept is None else compacted.data.session_id, known)
     monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://127.0.0.1:1/0")
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
     monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: reader)

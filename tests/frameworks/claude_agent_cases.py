@@ -129,5 +129,5 @@ def test_a_written_fork_is_what_the_sdk_resumes(
 ) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     fork = NEW._replace(past=[PastCompaction("auto", 167_000, None)])
-    messages = [("a", {"role": "user", "content": "A summary."})]
+    messages: list[Any] = [("a", {"role": "user", "content": "A summary."})]
     assert read_by_the_sdk(tmp_path, fork, FORK.write(messages, fork)) == ["A summary."]

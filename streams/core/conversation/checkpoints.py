@@ -30,7 +30,7 @@ class HeldContext(NamedTuple):
     is_whole: bool
 
 
-class Checkpoint(NamedTuple):
+class SessionCheckpoint(NamedTuple):
     """A compaction of the main chain, by its number from 1: the context before and after it."""
 
     number: int
@@ -58,7 +58,7 @@ class _Reader:
 
 def checkpoints(
     lines: Sequence[Line], boundaries: Sequence[int], form: ForkForm | None
-) -> list[Checkpoint]:
+) -> list[SessionCheckpoint]:
     """Return the checkpoints of a session, by the places of its boundaries' lines.
 
     `form` is that of the session's runtime, None where it has none.
@@ -69,7 +69,7 @@ def checkpoints(
         before = reader.to(begin)
         reader.to(boundary + 1)
         after = reader.to(_end_of(lines, boundary, reader.reading, form))
-        found.append(Checkpoint(number, before, after))
+        found.append(SessionCheckpoint(number, before, after))
     return found
 
 

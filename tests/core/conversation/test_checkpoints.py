@@ -19,7 +19,7 @@ SUMMARY = said("user", "What was done.", isCompactSummary=True)
 COMMAND = said(
     "user", "<command-name>/compact</command-name>\n<command-message>compact</command-message>"
 )
-LINES = [
+LINES: list[dict[str, Json]] = [
     said("user", "Fix it."),
     said("assistant", "Fixed."),
     boundary(),
