@@ -77,7 +77,7 @@ export function lineagePart(announce) {
     const one = checkpoints.find((item) => item.key === chosen) ?? checkpoints.at(-1) ?? null;
     const { origin: from, forks: onwards } = relatives;
     shown(el, checkpoints.length > 0 || from !== null || onwards.length > 0);
-    setText(t.about, [count(checkpoints.length, "compaction"), onwards.length ? count(onwards.length, "fork") : null].filter(Boolean).join(" · "));
+    setText(t.about, [checkpoints.length ? count(checkpoints.length, "compaction") : null, onwards.length ? count(onwards.length, "fork") : null].filter(Boolean).join(" · "));
     setText(t.origin, from === null ? "" : shortId(from.id));
     attr(origin, "href", from?.view ? sessionLink(from.view) : null);
     attr(origin, "title", from?.id);
