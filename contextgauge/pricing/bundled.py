@@ -19,6 +19,8 @@ def bundled_prices() -> PriceTable:
         return PriceTable.from_document(tomllib.load(file, parse_float=Decimal))
 
 
-def price_of(model: str | None, when: datetime, service_tier: str | None = None) -> Price | None:
+def price_of(
+    model: str | None, when: datetime | None, service_tier: str | None = None
+) -> Price | None:
     """Return a model's bundled price at a time, None where none is known: see `PriceTable.find`."""
     return bundled_prices().find(model, when, service_tier)

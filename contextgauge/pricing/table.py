@@ -91,15 +91,20 @@ class PriceTable:
         return cls(ordered, folders, otherwise)
 
     def find(
-        self, model: str | None, when: datetime, service_tier: str | None = None
+        self, model: str | None, when: datetime | None, service_tier: str | None = None
     ) -> Price | None:
         """Return the price of a call; None where it is unknown.
 
-        `when` has a time zone. A tier is named as records name it, None for the standard one; one
+        `when` has a time zone; a call of unknown time has the price of a model that has had only
+        one, at all hours. A tier is named as records name it, None for the standard one; one
         that the row does not have has no price.
         """
+        rows = self._rows(model)
+        if when is None:
+            always = len(rows) == 1 and rows[0].valid_from is None and not rows[0].hours
+            return _at_tier(rows[0], service_tier) if always else None
         utc = when.astimezone(UTC)
-        for price in self._rows(model):
+        for price in rows:
             if (price.valid_from or date.min) <= utc.date() and (
                 not price.hours or utc.hour in price.hours
             ):

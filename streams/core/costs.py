@@ -24,8 +24,8 @@ from schemas.records import (
 )
 from schemas.views import STREAM_ENTRIES
 
-PriceLookup: TypeAlias = Callable[[str | None, datetime, str | None], Price | None]
-"""Gives the price of a model at a time in a service tier: `price_of`, or a table's `find`."""
+PriceLookup: TypeAlias = Callable[[str | None, datetime | None, str | None], Price | None]
+"""Gives the price of a model, at a time if it is known, in a tier: `price_of`, a table's `find`."""
 
 CallKind: TypeAlias = Literal["response", "summary"]
 
@@ -239,7 +239,7 @@ def _call(
     price_of: PriceLookup,
 ) -> PricedCall:
     when = None if record.time_ms is None else _EPOCH + timedelta(milliseconds=record.time_ms)
-    price = None if when is None else price_of(model, when, tier)
+    price = price_of(model, when, tier)
     cost = None if price is None else price.cost(tokens)
     return PricedCall(
         kind, record.data.chain, record.sequence, model, tier, tokens, tokens.prompt, price, cost

@@ -18,13 +18,9 @@ from tests.commands import Command
 
 @pytest.fixture(scope="module")
 def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A projects folder with transcripts, of which one is there twice."""
+    """A folder with transcripts, of which one is there twice, and streams without times."""
     folder = tmp_path_factory.mktemp("projects")
-    files = [
-        each
-        for each in sample_sessions(SimulationOptions(providers=("claude",)))
-        if "/" in each.file
-    ]
+    files = list(sample_sessions(SimulationOptions(providers=("claude",))))
     write_folder(folder, ((each.file, each.value) for each in files))
     first = min(folder.rglob("*.jsonl"))
     (folder / "copied").mkdir()
@@ -58,6 +54,7 @@ def test_sql_gives_the_costs_that_the_records_give(command: Command, projects: P
     known = {session: costs for session, costs in known.items() if costs.models}
     rows = {row["session_id"]: row for row in rows_of(command, "cost-by-session", projects)}
     assert rows.keys() == known.keys()
+    assert rows_of(command, 'FROM calls WHERE "time" IS NULL', projects)
     for session, costs in known.items():
         row = rows[session]
         assert row["cost_usd"] == rounded(costs.cost)

@@ -74,7 +74,7 @@ def test_what_no_record_says_is_not_in_the_sum() -> None:
     second = told.response(500, previous_output_tokens=2)
     assert cost_of(first, second) == (590 + 200 + 690, True)
     assert cost_of(told.response(500, input_tokens=None)) == (590, False)
-    assert cost_of(told.reading(500, at=None)) is None
+    assert cost_of(told.reading(500, model=None)) is None
     assert cost_of() is None
 
 
@@ -90,6 +90,7 @@ def test_an_unknown_price_is_not_zero() -> None:
     ]
     tier = told.response(500, service_tier="priority")
     assert cost_of(tier) is None
+    assert cost_of(replace(told.response(500), time_ms=None)) == (690, True)
 
 
 def test_each_response_counts_once_and_a_copy_not_at_all() -> None:
@@ -213,9 +214,9 @@ def test_without_the_oldest_records_all_is_a_minimum() -> None:
 
 
 def test_prices_are_looked_up_at_the_records_time() -> None:
-    asked: list[tuple[str | None, datetime, str | None]] = []
+    asked: list[tuple[str | None, datetime | None, str | None]] = []
 
-    def price_of(model: str | None, when: datetime, tier: str | None) -> Price | None:
+    def price_of(model: str | None, when: datetime | None, tier: str | None) -> Price | None:
         asked.append((model, when, tier))
         return None
 

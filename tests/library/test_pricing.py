@@ -94,6 +94,10 @@ def test_prices_change_with_the_date_and_with_the_hour() -> None:
     assert peak
     assert night
     assert peak.rates.input == 2 * night.rates.input
+    # Whose time is not known has the price of a model that has had only one.
+    assert price_of("o3", None) is None
+    assert price_of("deepseek-v4-pro", None) is None
+    assert price_of("claude-sonnet-4-5", None) == price_of("claude-sonnet-4-5", NOON)
 
 
 def test_a_call_costs_its_tokens_at_their_rates() -> None:

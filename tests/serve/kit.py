@@ -11,10 +11,12 @@ from starlette.applications import Starlette
 from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
 from contextgauge.partitioner import partition_of
+from contextgauge.pricing.bundled import price_of
 from contextgauge.window_catalog import bundled
 from schemas.records import Record
 from schemas.views import LIVE_ENTRIES
 from streams import codec
+from streams.core.costs import PriceLookup
 from streams.core.derivation.rules_config import Rules
 from streams.edge.memory.view_store import MemoryPartition
 from streams.edge.telemetry.metrics import PrometheusTelemetry
@@ -179,6 +181,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
     control: ControlReader | None = None,
     commands: CommandSink | None = None,
     writers: Callable[[], frozenset[str]] | None = None,
+    prices: PriceLookup = price_of,
 ) -> Api:
     """Return an application over views, for `view` where it is local, else for `serve`."""
     telemetry, clock = PrometheusTelemetry("serve", "worker"), clock or SystemClock()
@@ -207,6 +210,7 @@ def api_over(  # noqa: PLR0913 -- each test needs one or two of them
             control=control,
             commands=commands,
             writers=writers,
+            prices=prices,
             host_setting="--host" if is_local else "CONTEXTGAUGE_SERVE_HOST",
         )
     )

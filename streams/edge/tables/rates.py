@@ -48,7 +48,7 @@ def _function(
     def list_rates(
         model: str | None, hour: datetime | None, tier: str | None
     ) -> list[dict[str, Any]] | None:
-        price = None if hour is None else price_of(model, hour, tier)
+        price = price_of(model, hour, tier)
         return None if price is None else _rows(price)
 
     return list_rates

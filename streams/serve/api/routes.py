@@ -166,14 +166,13 @@ def _add_costs(router: Router, reading: Reading, price_of: PriceLookup) -> None:
 
         From its newest 2 000 readings, at list prices.
         """
-        snapshot, view = await reading.session(session_id)
-        tag = answers.tag(request.url.path, view, snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        if same is not None:
-            return same
+        snapshot, _ = await reading.session(session_id)
         records = await reading.at(snapshot).records(session_id, readings=True)
         members = {"costs": costs_document(stored_costs(records, price_of))}
-        return answers.answer(snapshot, tag, members)
+        # Prices change without the session: the tag is of the answer itself.
+        tag = answers.tag(request.url.path, members, snapshot.version)
+        same = answers.unchanged(request, tag, snapshot)
+        return same or answers.answer(snapshot, tag, members)
 
 
 async def _records(  # noqa: PLR0917 -- the parameters of the route

@@ -92,7 +92,7 @@ SELECT
 FROM calls
 LEFT JOIN prices
     ON prices.model = calls.model
-    AND prices.hour = calls.hour
+    AND prices.hour IS NOT DISTINCT FROM calls.hour
     AND prices.service_tier IS NOT DISTINCT FROM calls.service_tier
     AND calls.prompt_tokens > prices.above
     AND (prices.up_to IS NULL OR calls.prompt_tokens <= prices.up_to);
@@ -184,7 +184,7 @@ figures AS (
         AND last.kind = 'response'
     LEFT JOIN prices AS rates
         ON rates.model = first.model
-        AND rates.hour = first.hour
+        AND rates.hour IS NOT DISTINCT FROM first.hour
         AND rates.service_tier IS NOT DISTINCT FROM first.service_tier
         AND first.prompt_tokens > rates.above
         AND (rates.up_to IS NULL OR first.prompt_tokens <= rates.up_to)
