@@ -24,6 +24,7 @@ from streams.codec import view_codec
 from streams.core.conversation.checkpoints import HeldContext, SessionCheckpoint, before_compaction
 from streams.core.session_ids import several_begin_with
 from streams.edge.files.known_forks import KnownFork, known_forks
+from streams.edge.files.reading import STANDARD_INPUT
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
 from streams.serve.views.sessions import SessionLookupError, active_sessions
@@ -85,7 +86,12 @@ def _held(history: History, *, is_whole: bool) -> HeldContext:
 
 
 def checkpoint_session(session: str, one: str | None) -> CheckpointSession:
-    """Return a session of a path, else of the views, else of this machine. Raises StopError."""
+    """Return a session of a path, else of the views, else of this machine.
+
+    Raises StopError where there is none, and ConfigError for standard input.
+    """
+    if session == STANDARD_INPUT:
+        raise ConfigError("name a file: it is read twice, which standard input cannot be")
     if is_path(session):
         return _of_path(session, one)
     if wiring.settings().redis_url is not None:

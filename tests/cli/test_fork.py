@@ -165,6 +165,7 @@ def test_a_fork_overwrites_nothing(transcript: Path, tmp_path: Path) -> None:
         ([SESSION, "1", "--install", "--to", "messages"], "with --to "),
         (["0"], "no session on this machine begins with '0'"),
         (["5", "1"], "begin with"),
+        (["-", "1"], "name a file"),
     ],
 )
 def test_what_cannot_be_forked_is_refused_with_the_reason(
