@@ -31,6 +31,14 @@ class Commands(LazyGroup):
             ),
             "context": ("context", "Show what the model of a session sees, by its kept messages."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
+            "checkpoints": (
+                "checkpoints",
+                "List a session's compactions as checkpoints, and its forks on this machine.",
+            ),
+            "fork": (
+                "fork",
+                "Fork a session from one of its compactions, for its runtime or another one.",
+            ),
             "replay": ("replay", "Derive context records from transcripts or from Kafka."),
             "export": (
                 "export",

@@ -8,6 +8,7 @@ import { Feed } from "./feed.js";
 import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
+import { lineagePart, Relatives } from "./lineage.js";
 import { messagesPart } from "./messages.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
@@ -119,7 +120,7 @@ export class SessionPage {
         this.documents = (await get(sessionPath(this.address, "/compactions"), { signal })).compactions;
         this.documentsAt = changes;
       }
-      await this.costs.read(changes);
+      await Promise.all([this.costs.read(changes), this.relatives.read(session)]);
       const isFirst = this.view === null;
       this.view = session;
       this.id = session.session_id;
@@ -163,7 +164,8 @@ export class SessionPage {
     this.documents = [];
     this.documentsAt = null;
     this.costs ??= new Costs(this.address, this.stopped.signal);
-    this.costs.readAt = null;
+    this.relatives ??= new Relatives(this.stopped.signal);
+    this.costs.readAt = this.relatives.readAt = null;
   }
 
   #fail(error) {
@@ -215,6 +217,7 @@ export class SessionPage {
     this.about = factList();
     this.figures = factList();
     this.chart = new SizeChart();
+    this.lineage = lineagePart((words) => this.shell.announce(words));
     this.service = controlPart();
     this.messages = messagesPart(this.address, this.stopped.signal);
     this.whatIf = whatIfPart(this.address, this.stopped.signal);
@@ -238,6 +241,7 @@ export class SessionPage {
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       this.service.el,
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
+      this.lineage.el,
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
       this.whatIf.el,
@@ -290,6 +294,7 @@ export class SessionPage {
     const all = timelineOf(this.tails.events.records, this.documents, view);
     const ofKind = all.filter(this.kind[2]);
     const items = this.kind === KINDS[0] ? withFolds(ofKind, isStep) : ofKind;
+    this.lineage.set(view, all, this.relatives.latest);
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
     setText(this.t.order, orderWords(all));
