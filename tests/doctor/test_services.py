@@ -100,12 +100,7 @@ async def test_an_installation_from_no_topics_to_a_position_that_was_deleted(
 
     assert worst(findings, "readers.lag") == "ok"
     await commit_first(settings, "contextgauge-otel")
-    (behind,) = (await examine(settings))["readers.lag"]
-    assert (behind.severity, behind.subject) == (
-        "warning",
-        f"{settings['GROUP_PREFIX']}contextgauge-otel",
-    )
-    assert behind.remedy.startswith("Start `contextgauge otel`")
+    await check_behind(settings, "contextgauge-otel")
 
     for worker in workers:
         worker.terminate()
@@ -140,6 +135,13 @@ async def commit_first(settings: dict[str, str], group: str) -> None:
     consumer.assign(partitions)
     await consumer.commit(dict.fromkeys(partitions, 0))
     await consumer.stop()
+
+
+async def check_behind(settings: dict[str, str], group: str) -> None:
+    """Check what is found of a group that is gone, and for which records wait."""
+    (behind,) = (await examine(settings))["readers.lag"]
+    assert (behind.severity, behind.subject) == ("warning", settings["GROUP_PREFIX"] + group)
+    assert behind.remedy.startswith("Start `contextgauge otel`")
 
 
 async def start_producer(settings: dict[str, str]) -> AIOKafkaProducer:
