@@ -8,12 +8,14 @@ is known by one path: that of the plain file in the folder of its day.
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from glob import escape, glob
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from contextgauge.normalise.adapter import Adapter, Joined
 from contextgauge.normalise.runtimes import ADAPTERS, JOINED
 
 SUFFIX: Final = ".jsonl"
@@ -33,8 +35,11 @@ _ARCHIVES: Final = tuple(
 """The runtimes that move transcripts to an archive, and the names of what they move."""
 
 
-_JOINED: Final = tuple((joined.suffix, joined.others) for _, joined in JOINED if joined.others)
-_JOINED_SUFFIXES: Final = tuple(suffix for suffix, _ in _JOINED)
+_JOINED: Final = tuple(
+    ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
+    for adapter, joined in JOINED
+)
+_JOINED_SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
 
 
 def plain_path(path: str) -> str:
@@ -78,19 +83,31 @@ def archive_of(folder: str) -> str | None:
     return None
 
 
-def parts_of(path: str) -> list[list[str]]:
-    """Return the files that belong to a session's document, for each pattern; none of any other."""
+def joined_at(path: str) -> Iterator[tuple[Adapter, Joined]]:
+    """Yield the runtimes of whose sessions' documents a path may be one."""
+    shown = path.replace(os.sep, "/")
+    for patterns, adapter, joined in _JOINED if shown.endswith(_JOINED_SUFFIXES) else ():
+        if shown.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns):
+            yield adapter, joined
+
+
+def parts_of(path: str, joined: Joined) -> list[list[str]]:
+    """Return the files that belong to a session's document, for each pattern of its others."""
     folder, name = os.path.split(path)
-    shown = f"/{name}"
-    for suffix, patterns in _JOINED if shown.endswith(_JOINED_SUFFIXES) else ():
-        if shown.endswith(suffix):
-            stem = escape(shown.removesuffix(suffix).removeprefix("/"))
-            found = (glob(each.replace("{}", stem), root_dir=folder) for each in patterns)  # noqa: PTH207 -- done for thousands
-            return [
-                [os.path.join(folder, each) for each in sorted(part, key=_by_number)]  # noqa: PTH118 -- as above
-                for part in found
-            ]
-    return []
+    stem = escape(f"/{name}".removesuffix(joined.suffix).removeprefix("/"))
+    return [_found(folder, each.replace("{}", stem)) for each in joined.others]
+
+
+def below(parts: Iterable[str], pattern: str) -> list[str]:
+    """Return the files that belong to others of a session, by a pattern of their paths."""
+    own = map(os.path.split, parts)
+    stems = ((folder, escape(os.path.splitext(name)[0])) for folder, name in own)  # noqa: PTH122 -- done for thousands
+    return [each for folder, stem in stems for each in _found(folder, pattern.replace("{}", stem))]
+
+
+def _found(folder: str, pattern: str) -> list[str]:
+    names = glob(pattern, root_dir=folder)  # noqa: PTH207 -- done for thousands
+    return [os.path.join(folder, each) for each in sorted(names, key=_by_number)]  # noqa: PTH118 -- as above
 
 
 def _by_number(name: str) -> tuple[int, str]:
@@ -101,7 +118,8 @@ def _by_number(name: str) -> tuple[int, str]:
 def metadata_of(place: str) -> os.stat_result:
     """Return a file's metadata, with that of the files which belong to it. Raises OSError."""
     status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
-    others = [f"{place}-wal"] if place.endswith(DATABASES) else chain(*parts_of(place))
+    parts = (each for _, joined in joined_at(place) for each in parts_of(place, joined))
+    others = [f"{place}-wal"] if place.endswith(DATABASES) else chain(*parts)
     all_of_it = [status]
     for path in others:
         with suppress(OSError):

@@ -211,7 +211,8 @@ class TranscriptFinder:
             for entry in entries:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
-                    known.folders.append(entry.path)
+                    if not is_no_transcript(entry.path):
+                        known.folders.append(entry.path)
                 elif _may_be_file(entry) and _may_be_transcript(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
