@@ -81,16 +81,19 @@ _MOVED: Final = f"""
 """What opencode took from its JSON files when it began the database: it did so in no order, and
 gave all of it the time of that. An id begins with its own time, and is older than a minute."""
 
+_HEX: Final = "(instr('0123456789abcdef', substr(part.id, {}, 1)) - 1) << {}"
+_MADE: Final = " + ".join(f"({_HEX.format(5 + digit, 44 - 4 * digit)})" for digit in range(12))
+"""What an id begins with: its time, of which `stored` tells, and a count."""
+
+_SINCE: Final = f"(((({_MADE}) >> 12) - message.time_created) & {(1 << 36) - 1})"
 _PARTS: Final = (
     {
-        "number": " + ".join(
-            f"((instr('0123456789abcdef', substr(part.id, {5 + digit}, 1)) - 1) << {44 - 4 * digit})"
-            for digit in range(12)
-        ),
+        "number": _MADE,
         "rows": f"part.id >= printf('prt_%012x', :after + 1) AND {_MOVED}",
-        "written": """coalesce(CASE WHEN json_valid(message.data) THEN
-            coalesce(json_extract(message.data, '$.time.completed'),
-                json_extract(message.data, '$.time.created')) END, part.time_created)""",
+        "written": f"""min(
+            message.time_created + iif({_SINCE} < {1 << 35}, {_SINCE}, 0),
+            coalesce(CASE WHEN json_valid(message.data)
+                THEN json_extract(message.data, '$.time.completed') END, part.time_created))""",
     },
     {
         "number": "part.rowid",
