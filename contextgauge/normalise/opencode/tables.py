@@ -28,13 +28,14 @@ $main, own AS (
 ), read AS (
     SELECT *, json_extract(data, '$.type') AS kind,
         json_extract(message, '$.role') AS role,
-        json_extract(data, '$.type') IS 'text' AND json_extract(message, '$.summary') IS 1
+        CASE WHEN json_extract(data, '$.type') = 'text'
+            AND json_extract(message, '$.summary') IS 1
             AND json_extract(message, '$.time.completed') IS NOT NULL
-            AND NOT EXISTS (
-                SELECT 1 FROM part WHERE part.message_id = own.message_id
-                    AND CASE WHEN json_valid(part.data)
-                        THEN json_extract(part.data, '$.type') = 'step-finish' END)
-            AS is_summary
+        THEN NOT EXISTS (
+            SELECT 1 FROM part WHERE part.message_id = own.message_id
+                AND CASE WHEN json_valid(part.data)
+                    THEN json_extract(part.data, '$.type') = 'step-finish' END)
+        END AS is_summary
     FROM own
 )
 SELECT read.number, read.id, json_object(
@@ -67,7 +68,7 @@ SELECT read.number, read.id, json_object(
 FROM read LEFT JOIN main ON main.id = read.session_id
 WHERE (kind IN ('step-finish', 'compaction') OR (kind = 'text' AND role = 'user') OR is_summary)
     AND json_extract(message, '$.time.created') >= begun_ms
-ORDER BY read.number LIMIT :limit
+ORDER BY $order LIMIT :limit
 """
 """Parts that are written once, and of them what does not change: the part that asks for a
 compaction gets another field at its end. A fork's copies are older than its session: they are left
@@ -75,7 +76,7 @@ out. A row that is no JSON says nothing. See `stored` of a summary without a usa
 
 _BEGUN: Final = "(SELECT time_created FROM part ORDER BY rowid LIMIT 1)"
 _MOVED: Final = f"""
-    part.id GLOB 'prt_{"[0-9a-f]" * 12}*'
+    +part.id GLOB 'prt_{"[0-9a-f]" * 12}*'
     AND part.id < printf('prt_%012x', (({_BEGUN} - 60000) << 12) & {(1 << 48) - 1})
     AND part.time_created = {_BEGUN}"""
 """What opencode took from its JSON files when it began the database: it did so in no order, and
@@ -89,6 +90,7 @@ _SINCE: Final = f"(((({_MADE}) >> 12) - message.time_created) & {(1 << 36) - 1})
 _PARTS: Final = (
     {
         "number": _MADE,
+        "order": "read.id",
         "rows": f"part.id >= printf('prt_%012x', :after + 1) AND {_MOVED}",
         "written": f"""min(
             message.time_created + iif({_SINCE} < {1 << 35}, {_SINCE}, 0),
@@ -97,6 +99,7 @@ _PARTS: Final = (
     },
     {
         "number": "part.rowid",
+        "order": "read.number",
         "rows": f"part.rowid > :after AND NOT ({_MOVED})",
         "written": "part.time_created",
     },
