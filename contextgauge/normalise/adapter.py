@@ -353,6 +353,8 @@ class Adapter(NamedTuple):
     """
     other_files: tuple[str, ...] = ()
     """The same of files next to them which are not transcripts, as a history of commands."""
+    closed: str | None = None
+    """A regular expression of what it adds to the name of a session's file once that is over."""
     folders: Folders | None = None
     settings: SettingsReading | None = None
     """Of automatic compaction; its homes are those of `folders`."""

@@ -75,8 +75,8 @@ class OpencodeStorage:
                 *(own["version"], own["time"]["created"], now_ms),
             )
         for own in (each for each in bodies if "role" in each):
-            values = (own.pop("id"), own.pop("sessionID"), own["time"]["created"], now_ms)
-            database.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", *values, json.dumps(own))
+            keys = (own.pop("id"), own.pop("sessionID"), own["time"]["created"], now_ms)
+            database.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", *keys, json.dumps(own))
         for own in reversed([each for each in bodies if "messageID" in each]):
             values = (own.pop("id"), own.pop("messageID"), own.pop("sessionID"), now_ms, now_ms)
             database.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", *values, json.dumps(own))

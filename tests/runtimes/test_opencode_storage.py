@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -153,8 +154,8 @@ def test_the_time_of_a_part_is_in_its_id(tmp_path: Path, written: OpencodeStorag
     ],
 )
 def test_a_time_is_within_its_messages(part: str, time: Body, written_ms: int) -> None:
-    message = {"id": "m", "role": "user", "time": time}
-    text = {"id": part, "messageID": "m", "type": "text", "text": "go"}
+    message: Body = {"id": "m", "role": "user", "time": time}
+    text: Body = {"id": part, "messageID": "m", "type": "text", "text": "go"}
     (line,) = stored.lines("opencode", {"id": SESSION}, [[message], [text], []])
     assert line["timestamp"] == written_ms
 
@@ -170,10 +171,12 @@ def test_only_sessions_are_listed_and_what_is_new_is_sent(
     tmp_path: Path, written: OpencodeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed: list[str] = []
-    found = housekeeping.glob
-    monkeypatch.setattr(
-        housekeeping, "glob", lambda what, **own: (listed.append(what), found(what, **own))[1]
-    )
+
+    def noting(pattern: str, root_dir: str) -> list[str]:
+        listed.append(pattern)
+        return glob(pattern, root_dir=root_dir)  # noqa: PTH207 -- in the place of the other
+
+    monkeypatch.setattr(housekeeping, "glob", noting)
     written.answer(SESSION, fresh=100)
     publishing = Publishing(tmp_path)
     assert len(publishing.sent()) == 1

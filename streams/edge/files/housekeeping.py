@@ -34,6 +34,10 @@ _ARCHIVES: Final = tuple(
 )
 """The runtimes that move transcripts to an archive, and the names of what they move."""
 
+_CLOSED: Final = re.compile(
+    rf"(?<={re.escape(SUFFIX)})(?:{'|'.join(each.closed for each in ADAPTERS if each.closed)})"
+    rf"(?=(?:{re.escape(COMPRESSED)})?\Z)"
+)
 
 _JOINED: Final = tuple(
     ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
@@ -45,6 +49,16 @@ _JOINED_SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
 def plain_path(path: str) -> str:
     """Return the path of a transcript while it is not compressed."""
     return path.removesuffix(COMPRESSED) if path.endswith(SUFFIXES[1]) else path
+
+
+def is_lines(name: str) -> bool:
+    """Return whether a file is one of lines, by its name."""
+    return open_path(name).endswith(SUFFIXES)
+
+
+def open_path(path: str) -> str:
+    """Return the path that a transcript had before its session was over."""
+    return _CLOSED.sub("", path)
 
 
 def known_path(path: str) -> str:

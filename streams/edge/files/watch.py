@@ -25,6 +25,7 @@ from streams.edge.files.housekeeping import (
     SUFFIX,
     SUFFIXES,
     archive_of,
+    is_lines,
     known_path,
     metadata_of,
     places,
@@ -227,7 +228,7 @@ class TranscriptFinder:
 def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
     if is_no_transcript(plain_path(entry.path)):
         return False
-    if entry.name.endswith(SUFFIXES) or is_runtimes_own(entry.path):
+    if is_lines(entry.name) or is_runtimes_own(entry.path):
         return True
     if entry.name.endswith(DATABASES):
         return False
@@ -248,7 +249,7 @@ def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.endswith((*SUFFIXES, DOCUMENT, *DATABASES)):
+    if not (entry.name.endswith((DOCUMENT, *DATABASES)) or is_lines(entry.name)):
         return False
     try:
         return entry.is_file()
