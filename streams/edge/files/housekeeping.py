@@ -6,6 +6,7 @@ without the folders of their days. Through all that a rollout keeps its name and
 is known by one path: that of the plain file in the folder of its day.
 """
 
+import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -108,20 +109,32 @@ def joined_at(path: str) -> Iterator[tuple[Adapter, Joined]]:
 def parts_of(path: str, joined: Joined) -> list[list[str]]:
     """Return the files that belong to a session's document, for each pattern of its others."""
     folder, name = os.path.split(path)
-    stem = escape(f"/{name}".removesuffix(joined.suffix).removeprefix("/"))
-    return [_found(folder, each.replace("{}", stem)) for each in joined.others]
+    stem = f"/{name}".removesuffix(joined.suffix).removeprefix("/")
+    return [_found(folder, each, stem) for each in joined.others]
 
 
 def below(parts: Iterable[str], pattern: str) -> list[str]:
     """Return the files that belong to others of a session, by a pattern of their paths."""
-    own = map(os.path.split, parts)
-    stems = ((folder, escape(os.path.splitext(name)[0])) for folder, name in own)  # noqa: PTH122 -- done for thousands
-    return [each for folder, stem in stems for each in _found(folder, pattern.replace("{}", stem))]
+    own = ((folder, os.path.splitext(name)[0]) for folder, name in map(os.path.split, parts))  # noqa: PTH122 -- done for thousands
+    return [each for folder, stem in own for each in _found(folder, pattern, stem)]
 
 
-def _found(folder: str, pattern: str) -> list[str]:
-    names = glob(pattern, root_dir=folder)  # noqa: PTH207 -- done for thousands
-    return [os.path.join(folder, each) for each in sorted(names, key=_by_number)]  # noqa: PTH118 -- as above
+def _found(folder: str, pattern: str, stem: str) -> list[str]:
+    """Return the files that a pattern describes from a folder, in order."""
+    place, name = os.path.split(os.path.join(folder, pattern))  # noqa: PTH118 -- done for thousands
+    if "*" in place:
+        inside = pattern.replace("{}", escape(stem))
+        names = glob(inside, root_dir=folder)  # noqa: PTH207 -- as above
+        place = folder
+    else:
+        place = place.replace("{}", stem)
+        try:
+            listed = os.listdir(place)  # noqa: PTH208 -- as above
+        except OSError:
+            return []
+        names = fnmatch.filter(listed, name.replace("{}", escape(stem)))
+    begin = os.path.join(place, "")  # noqa: PTH118 -- as above
+    return [begin + each for each in sorted(names, key=_by_number)]
 
 
 def _by_number(name: str) -> tuple[int, str]:
@@ -129,11 +142,17 @@ def _by_number(name: str) -> tuple[int, str]:
     return len(name), name
 
 
+_LAST: Final = 8
+"""Of files with the messages or events of a session: its runtime writes the last ones."""
+
+
 def metadata_of(place: str) -> os.stat_result:
     """Return a file's metadata, with that of the files which belong to it. Raises OSError."""
     status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
     parts = (each for _, joined in joined_at(place) for each in parts_of(place, joined))
-    others = [f"{place}-wal"] if place.endswith(DATABASES) else chain(*parts)
+    others = (
+        [f"{place}-wal"] if place.endswith(DATABASES) else chain(*(each[-_LAST:] for each in parts))
+    )
     all_of_it = [status]
     for path in others:
         with suppress(OSError):
