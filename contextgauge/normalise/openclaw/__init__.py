@@ -117,9 +117,9 @@ ADAPTERS: Final = (
         tells=TELLS._replace(
             version="2026.9",
             compared=Compared(
-                79,
-                2_704,
-                2,
+                103,
+                7_303,
+                4,
                 mended=30,
                 sources=("bhagya554/AITesterBlueprint_OpenClawMasterClass: agents/main/sessions",),
             ),

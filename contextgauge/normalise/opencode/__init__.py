@@ -256,7 +256,7 @@ ADAPTERS: Final = (
         "opencode",
         "opencode",
         "2.0.26",
-        Compared(1, 26, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+        Compared(3, 33, sources=("suhd550-dev/stunning-memory: opencode.db",)),
         stored_at="(?<!kilo/)",
     ),
 )
