@@ -80,16 +80,25 @@ class Places(NamedTuple):
     file: Callable[[str, str], SettingsFile]
 
 
+class SettingOf(NamedTuple):
+    """A setting by its name in the runtime's settings file, and the value that it takes."""
+
+    name: str
+    value: int
+
+
 class SettingsReading(NamedTuple):
     """How a runtime is set: `folder` is the name of its folder in a project.
 
     `point` says where a compaction begins, by settings, model, window and whether the window was
-    reported or configured; None where the settings say nothing of that.
+    reported or configured; None where the settings say nothing of that. `setting` is what makes a
+    compaction begin at so many tokens; None where the runtime takes no such value.
     """
 
     folder: str
     read: Callable[[Places], RuntimeSettings]
     point: Callable[[RuntimeSettings, str | None, int | None, bool], ExpectedPoint | None]
+    setting: Callable[[int], SettingOf | None]
 
 
 def first(

@@ -18,6 +18,10 @@ _VENDOR: Final = re.compile(
     r"(?:ft:|(?:[a-z]{2,6}(?:-[a-z]{2,4})?\.)?(?:anthropic|openai|google)\.)"
 )
 """What clouds put before a name: Bedrock's `us.anthropic.`, OpenAI's `ft:` of tuned models."""
+_VERSION: Final = re.compile(
+    r"(?:[-@](?:[0-9]{1,2}|20[0-9]{6}|20[0-9]{2}-[0-9]{2}-[0-9]{2})(?![^-@:_]))+"
+)
+"""Behind a row's name: minor versions and days. Other numbers may be an account's."""
 _DIGIT_DOT: Final = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _REMEMBERED_NAMES: Final = 256
 """Cached look-ups: every reading looks a name up, and a fleet uses some dozens."""
@@ -72,16 +76,34 @@ class Catalog:
         self._remembered[model] = window
         return window
 
+    def public_name(self, model: str) -> str | None:
+        """Return a model's name without what a deployment adds, None where no row matches.
+
+        That is its row's name with the version that follows, of `claude-opus-4-6-our-team`
+        `claude-opus-4-6`; with `…` where more follows.
+        """
+        name = plain_name(base_name(model)[0])
+        row = self._row(name)
+        if row is None:
+            return None
+        version = _VERSION.match(name, len(row))
+        end = len(row) if version is None else version.end()
+        return name[:end] + "…" * (end < len(name))
+
     def _look_up(self, model: str) -> int | None:
         base, window = base_name(model)
         if window is not None:
             return window
-        name = plain_name(base)
+        row = self._row(plain_name(base))
+        return None if row is None else self._context_by_prefix[row]
+
+    def _row(self, name: str) -> str | None:
+        """Return the longest prefix of a plain name that has a row."""
         for end in range(min(len(name), self._longest), 0, -1):
             if end < len(name) and name[end] not in _BOUNDARIES:
                 continue
-            if (context := self._context_by_prefix.get(name[:end])) is not None:
-                return context
+            if name[:end] in self._context_by_prefix:
+                return name[:end]
         return None
 
 

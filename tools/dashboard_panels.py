@@ -283,6 +283,30 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
+        "Events for OpenTelemetry",
+        (
+            Panel(
+                "Events",
+                "Per second, by what became of them. Failed ones are sent again.",
+                (("{{outcome}}", _rate("otel_events_total", "outcome")),),
+                unit="ops",
+                stacked=True,
+            ),
+            Panel(
+                "Collector lag",
+                "How late events are at the collector, by partition.",
+                (("{{partition}}", _max("otel_lag_seconds", "partition")),),
+                unit="s",
+                red=300,
+            ),
+            Panel(
+                "Records that wait for the collector",
+                "Offsets that it has not accepted yet.",
+                (("records", _sum("otel_lag_records")),),
+            ),
+        ),
+    ),
+    (
         "Processes",
         (
             Panel(

@@ -46,6 +46,7 @@ PATHS = {
     "listCompactions": "/v1/sessions/{}/compactions",
     "readRules": "/v1/sessions/{}/rules",
     "readCosts": "/v1/sessions/{}/costs",
+    "readWhatIf": "/v1/sessions/{}/what-if?trigger=60%25",
     "readContext": "/v1/sessions/{}/context",
     "readHistory": "/v1/sessions/{}/history?limit=2",
     "recallMessages": "/v1/sessions/{}/recall?query=checkout",

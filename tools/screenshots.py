@@ -11,6 +11,7 @@ import base64
 import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,11 +20,21 @@ from typing import Literal
 import uvicorn
 from playwright.async_api import Browser, ViewportSize, async_playwright
 
+from contextgauge.clock import SystemClock
 from contextgauge.normalise.signals import InputMessage
+from contextgauge.records import Record
 from contextgauge.window_catalog import bundled
 from streams import codec
+from streams.cli.asked import opened
+from streams.cli.inputs import sources_of
+from streams.cli.report.answers import Answers
+from streams.cli.report.page import ReportOrigin, page
+from streams.cli.share.share_page import share_page
+from streams.cli.share.shared import shared
 from streams.cli.simulate import ending_now
+from streams.cli.transcripts import Replay
 from streams.core.derivation.rules_config import Rules
+from streams.edge.files.folders import write_folder
 from streams.flow.derive.deriver import Deriver
 from streams.flow.simulator import SimulatedMessage, SimulationOptions, simulate
 from streams.serve.api.page import FOLDER
@@ -107,16 +118,35 @@ async def _served(store: GrowingViews) -> AsyncIterator[str]:
 async def _take(
     browser: Browser, address: str, name: str, scheme: Literal["light", "dark"]
 ) -> None:
-    size = {"phone-dark": NARROW}.get(name, TALL if name.startswith("session") else WIDE)
+    size = {"phone-dark": NARROW}.get(
+        name, TALL if name.startswith(("session", "report", "shared")) else WIDE
+    )
     context = await browser.new_context(viewport=size, color_scheme=scheme, device_scale_factor=1.5)
-    page = await context.new_page()
-    await page.goto(address)
+    tab = await context.new_page()
+    await tab.goto(address)
     await asyncio.sleep(SETTLED_S)
     # Through the DevTools protocol, which supports WebP: a third of the size of PNG.
-    screen = await context.new_cdp_session(page)
+    screen = await context.new_cdp_session(tab)
     reply = await screen.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
     (TARGET / f"{name}.webp").write_bytes(base64.b64decode(reply["data"]))
     await context.close()
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Write a report and a shared session of simulated transcripts; return where they are."""
+    sessions = simulate(ending_now(HISTORY, HISTORY_MESSAGES, sample=False), HISTORY_MESSAGES)
+    write_folder(folder / "projects", ((each.file, each.value) for each in sessions))
+    with opened([str(folder / "projects")]) as asked:
+        report = page(Answers(asked.engine), ReportOrigin("projects", SystemClock().now_ms()))
+    records: dict[str, list[Record]] = {}
+    for block in Replay(sources_of([str(folder / "projects")])).records():
+        for record in block:
+            records.setdefault(record.data.session_id, []).append(record)
+    session = max(map(shared, records.values()), key=lambda each: len(each.events("compaction")))
+    written = {"report-light": report, "shared-dark": share_page(session)}
+    for name, content in written.items():
+        (folder / f"{name}.html").write_bytes(content)
+    return {name: folder / f"{name}.html" for name in written}
 
 
 async def main() -> None:
@@ -134,6 +164,9 @@ async def main() -> None:
             await _take(browser, address, "overview-light", "light")
             await _take(browser, address, "overview-dark", "dark")
             await _take(browser, address, "phone-dark", "dark")
+        with tempfile.TemporaryDirectory() as folder:
+            for name, path in _files(Path(folder)).items():
+                await _take(browser, path.as_uri(), name, "dark" if "dark" in name else "light")
         history, session = views(HISTORY, HISTORY_MESSAGES)
         async with _served(history) as address:
             await _take(browser, f"{address}#/session/{session}", "session-light", "light")

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.figure_sources import FigureColumn
+from contextgauge.normalise.fork_form import ForkForm
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.signals import Body, Signal
 from contextgauge.normalise.spellings import COMMON, Spelling
@@ -362,6 +363,8 @@ class Adapter(NamedTuple):
     """Its homes are those of `folders`, too."""
     own_calls: OwnCalls | None = None
     copied: CopiedLines | None = None
+    fork: ForkForm | None = None
+    """How its sessions are forked; its files are below the first of its `folders`."""
     figure_words: tuple[str, ...] = ()
     """Fields among FIGURES that hold a word, and no text."""
     prompt_words: tuple[str, ...] = ()

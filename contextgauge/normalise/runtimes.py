@@ -68,6 +68,7 @@ FIGURE_WORDS: Final = frozenset(name for each in ADAPTERS for name in each.figur
 """Fields among figures that hold a word: an answer's usage is in the lines of any runtime."""
 
 FOLDERS: Final = {each.runtime: each.folders for each in ADAPTERS if each.folders is not None}
+FORKS: Final = {each.runtime: each.fork for each in ADAPTERS if each.fork is not None}
 SETTINGS: Final = {each.runtime: each.settings for each in ADAPTERS if each.settings is not None}
 """By runtime."""
 

@@ -31,6 +31,14 @@ class Commands(LazyGroup):
             ),
             "context": ("context", "Show what the model of a session sees, by its kept messages."),
             "events": ("sessions", "Show a session's timeline: warnings, compactions, resets."),
+            "checkpoints": (
+                "checkpoints",
+                "List a session's compactions as checkpoints, and its forks on this machine.",
+            ),
+            "fork": (
+                "fork",
+                "Fork a session from one of its compactions, for its runtime or another one.",
+            ),
             "replay": ("replay", "Derive context records from transcripts or from Kafka."),
             "export": (
                 "export",
@@ -39,6 +47,22 @@ class Commands(LazyGroup):
             "query": (
                 "query",
                 "Ask a question in SQL about sessions, readings, warnings and compactions.",
+            ),
+            "what-if": (
+                "whatif.what_if",
+                "Show what other triggers, windows and strategies would have made of sessions.",
+            ),
+            "report": (
+                "report.report_command",
+                "Write a report about sessions and compactions as one HTML file.",
+            ),
+            "share": (
+                "share.share_command",
+                "Write a session's context over time as one HTML file that can be given to others.",
+            ),
+            "autopsy": (
+                "autopsy",
+                "Show what compactions kept and lost, and what agents did again after them.",
             ),
             "statusline": (
                 "statusline.help",

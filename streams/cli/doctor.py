@@ -53,6 +53,7 @@ _AREAS = {
     "views": "Views",
     "conversations": "Conversations",
     "control": "Compaction service",
+    "readers": "Other readers of records",
     "redis": "Redis",
     "clock": "Clocks",
     "activity": "Activity",

@@ -26,7 +26,7 @@ from streams.flow.export.topic import TopicExport
 from streams.ports import id_text
 
 if TYPE_CHECKING:
-    from streams.ports.tables import TableFolder
+    from streams.ports.tables import TableFolder, TableFormat
 
 _PATHS = "paths"
 """The source of an export of transcripts: each replaces the one before it."""
@@ -104,7 +104,7 @@ def export(
         if not is_whole:
             raise typer.Exit(Exit.STOPPED)
     else:
-        asyncio.run(_export_topic(folder, table_format, follow, merge=merge))
+        asyncio.run(export_topic(folder, table_format.value, follow, merge=merge))
 
 
 def _export_paths(
@@ -122,12 +122,20 @@ def _export_paths(
     return not replayed.unreadable
 
 
-async def _export_topic(
-    folder: "TableFolder", table_format: ExportFormat, every_s: float | None, *, merge: bool
-) -> None:
+async def export_topic(
+    folder: "TableFolder",
+    table_format: "TableFormat",
+    every_s: float | None = None,
+    *,
+    merge: bool = False,
+) -> str:
+    """Export what is new in the topic of records, once or every so many seconds; return its name.
+
+    Raises ConfigError for a missing topic, and as `TopicExport.check` does.
+    """
     settings = wiring.settings()
     topic = settings.topic(CONTEXT_EVENTS).name
-    made = Export(folder, table_format.value, topic)
+    made = Export(folder, table_format, topic)
     stop = asyncio.Event()
     for number in heeded_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -161,6 +169,7 @@ async def _export_topic(
                     _say_done(made)
     if merge:
         made.merge_small()
+    return topic
 
 
 async def _is_set_within(stop: asyncio.Event, seconds: float) -> bool:

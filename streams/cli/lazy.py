@@ -17,7 +17,10 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class LazyCommand(TyperCommand):
-    """Stands in for a module's `app`, a Typer group, or else its function of the command's name."""
+    """Stands in for a module's `app`, a Typer group, or else its function of the command's name.
+
+    In the function's name `_` stands for `-`.
+    """
 
     def __init__(self, name: str, module: str, summary: str) -> None:
         super().__init__(name, help=summary, rich_markup_mode=None)
@@ -36,7 +39,7 @@ class LazyCommand(TyperCommand):
             gc.freeze()
         finally:
             gc.enable()
-        target = getattr(module, "app", None) or getattr(module, str(self.name))
+        target = getattr(module, "app", None) or getattr(module, str(self.name).replace("-", "_"))
         silence_logs()
         parent = typer.Typer(add_completion=False, rich_markup_mode=None)
         parent.callback()(lambda: None)  # with a callback it is a group, even of one command

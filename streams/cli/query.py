@@ -3,7 +3,7 @@
 import csv
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from decimal import Decimal
@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contextgauge.errors import ConfigError
-from streams import codec, wiring
+from streams import codec
+from streams.cli.asked import opened
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
-from streams.cli.inputs import own_sources, sources_of
-from streams.cli.screen.figures import safe
-from streams.cli.screen.lines import is_terminal, quiet_pipe, write_error, write_lines
-from streams.cli.screen.output import cell, out, reading, say
-from streams.cli.screen.sessions_table import NOTHING_HERE
+from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
+from streams.cli.screen.output import cell, out, say
 from streams.cli.screen.tables import plain_table
-from streams.cli.transcripts import Replay
-from streams.edge.files.formats import reason_of
-from streams.flow.export.checkpoint import read_checkpoint
-from streams.flow.export.export import Export
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlAnswer, SqlEngine
@@ -91,9 +85,9 @@ def query(
         elif show_sql:
             say(_sql_of(question), to=out)
         else:
-            with _engine_of(paths or ()) as (engine, is_whole):
-                _print(engine.answer(_sql_of(question)), answer_format or _default_format())
-            if not is_whole:
+            with opened(paths or ()) as asked:
+                _print(asked.engine.answer(_sql_of(question)), answer_format or _default_format())
+            if not asked.is_whole:
                 raise typer.Exit(Exit.STOPPED)
 
 
@@ -109,44 +103,6 @@ def _sql_of(question: str) -> str:
     if any(each.isspace() for each in question.strip()):  # as no name has, and every statement
         return question
     return f"FROM {question}" if question in VIEWS else named(question).sql
-
-
-@contextmanager
-def _engine_of(paths: Sequence[str]) -> Iterator[tuple["SqlEngine", bool]]:
-    """Return SQL over an export, or over transcripts, and whether all of them could be read."""
-    from streams.edge.tables.engine import SqlEngine  # noqa: PLC0415 -- loads duckdb
-    from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
-
-    settings = wiring.settings()
-    price_of = wiring.prices(settings)
-    for path in paths:
-        folder = ArrowFolder(path, "parquet")
-        known = read_checkpoint(folder)
-        if known is not None and len(paths) > 1:
-            raise ConfigError(f"{path} is an export: name it alone")
-        if known is not None:
-            yield SqlEngine(folder, known.format, price_of), True
-            return
-    with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
-        folder = ArrowFolder(temporary, "parquet")
-        is_whole = True
-
-        def failed(path: str, error: OSError) -> None:
-            nonlocal is_whole
-            is_whole = False
-            write_error(f"{safe(path)}: {reason_of(error)}\n")
-
-        sources = sources_of(paths) if paths else own_sources(failed)
-        if not sources:
-            raise ConfigError(NOTHING_HERE)
-        rules = wiring.rules(settings, content=True)
-        replayed = Replay(sources, as_on_this_machine=True, rules=rules)
-        made = Export(folder, "parquet", "paths")
-        with reading():
-            for records in replayed.records():
-                made.add((record, None) for record in records)
-            made.commit()
-        yield SqlEngine(folder, "parquet", price_of), is_whole and not replayed.unreadable
 
 
 @contextmanager

@@ -258,12 +258,15 @@ class ReplayedSession(NamedTuple):
     points: CompactionPoints
     source: InputSource
 
-    def compactions(self) -> list[Compaction]:
-        """Return the session's own compactions after all records of them, the newest first."""
+    def compactions(self, *, inherited: bool = False) -> list[Compaction]:
+        """Return the session's compactions after all records of them, the newest first.
+
+        They are its own; with `inherited`, those too that its history had when it began.
+        """
         own: dict[str, Compaction] = {}
         for record in self.records:
             data = record.data
-            if data.inherited:
+            if data.inherited and not inherited:
                 continue
             boundary = record.id if isinstance(data, CompactBoundary) else _boundary_of(record)
             document = compaction(own.get(boundary), record)

@@ -18,6 +18,7 @@ from streams.flow.control.alerts.alert_worker import GROUP as ALERTS_GROUP
 from streams.flow.control.commands.command_ports import GROUP as COMPACTION_GROUP
 from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
 from streams.flow.derive.config import GROUP as DERIVE_GROUP
+from streams.flow.otel.otel_worker import GROUP as OTEL_GROUP
 from streams.flow.project.config import GROUP as PROJECT_GROUP
 from streams.ports import Clock
 from streams.ports.inspection import Failure
@@ -78,5 +79,10 @@ def doctor_expected(settings: Settings) -> doctor.Expected:
             settings.group_prefix + group
             for group in (ALERTS_GROUP, DECISIONS_GROUP, COMPACTION_GROUP)
         ],
+        readers={
+            settings.group_prefix + ALERTS_GROUP: "control",
+            settings.group_prefix + DECISIONS_GROUP: "control",
+            settings.group_prefix + OTEL_GROUP: "otel",
+        },
         bootstrap_servers=settings.bootstrap_servers or "HOST:PORT",
     )

@@ -8,7 +8,7 @@ import pytest
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.carried.compaction_text import compose, read_text
 from contextgauge.compaction.carried.digest import carry
-from contextgauge.compaction.carried.file_ledger import MAX_FILES, ledger, uses_of
+from contextgauge.compaction.carried.file_ledger import MAX_FILES, commands_of, ledger, uses_of
 from contextgauge.compaction.counting import ESTIMATE
 from contextgauge.compaction.messages import Carried, FileUse, Message, Text, ToolCall, ToolResult
 from contextgauge.json_codec import dumps
@@ -93,6 +93,20 @@ def test_calls_of_agents(name: str, arguments: Json, expected: set[tuple[str, bo
 @pytest.mark.parametrize(("name", "arguments"), SILENT)
 def test_what_is_ambiguous_is_left_out(name: str, arguments: Json) -> None:
     assert uses(name, arguments) == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "commands"),
+    [
+        ({"command": "make deploy"}, ["make deploy"]),
+        ({"cmd": ["bash", "-lc", "make deploy"]}, ["make deploy"]),
+        ({"cmd": ["make", "deploy"], "script": ""}, ["make deploy"]),
+        ({"file_path": "deploy.sh"}, []),
+        ("make deploy", []),
+    ],
+)
+def test_commands_of_calls(arguments: Json, commands: list[str]) -> None:
+    assert list(commands_of(ToolCall("c", "shell", dumps(arguments).decode()))) == commands
 
 
 def test_one_entry_for_each_path() -> None:

@@ -317,8 +317,17 @@ def without_services(here: Installation) -> None:
     here.run("export", "projects", "--to", "tables")
     question = "FROM sessions ORDER BY session_id"
     assert here.run("query", question, "tables") == here.run("query", question, "projects")
+    assert "compaction" in here.run("autopsy", "projects")
+    here.run("report", "tables", "--out", "report.html")
+    here.run("share", str(transcript), "--out", "shared.html", "--yes")
+    for file in ("report.html", "shared.html"):
+        assert (here.folder / file).read_bytes().endswith(b"</html>\n")
+    assert "reproduced" in here.run("what-if", "projects")
     here.run("compact", str(transcript), "--keep", "1", "--output", "compacted.json")
     assert json.loads((here.folder / "compacted.json").read_bytes())
+    forkable = next((here.folder / "projects" / "-srv-repo").glob("*.jsonl"))
+    assert json.loads(here.run("checkpoints", str(forkable), "--json"))["checkpoints"]
+    assert here.run("fork", str(forkable), "1", "--to", "messages").startswith("[")
     given = {"session_id": transcript.stem, "transcript_path": str(transcript)}
     assert "contextgauge:" not in here.run("statusline", stdin=json.dumps(given))
     assert ":" in here.run("token", "reader")

@@ -63,6 +63,7 @@ EXPECTED = Expected(
     message_limit_bytes=8 * MIB,
     derive_group="contextgauge-derive",
     project_group="contextgauge-project",
+    readers={"otel-group": "otel"},
     bootstrap_servers="kafka:9092",
 )
 
@@ -152,6 +153,7 @@ HEALTHY = Facts(
         control_groups={},
         unsettled={},
         unreadable=[],
+        readers={},
     ),
     project={number: WorkerProgress(0, 50, 50, None) for number in range(2)},
     conversations=Conversations({number: WorkerProgress(0, 100, 100, None) for number in range(2)}),

@@ -2,10 +2,15 @@
 
 from schemas.topics import HOUR_MS
 from streams.flow.doctor import Facts, Severity
-from streams.flow.doctor.facts import OpenCommands, WorkerProgress
+from streams.flow.doctor.facts import OpenCommands, ReaderFacts, WorkerProgress
 from streams.ports.deployment import Deployment
 from streams.ports.inspection import Group
 from tests.doctor.cases import NOW, facts, kept, redis
+
+
+def reading(name: str, hosts: list[str], progress: WorkerProgress) -> Facts:
+    return facts(readers={name: ReaderFacts(Group("Stable", hosts, {}), {0: progress})})
+
 
 CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
     ("control.commands", "warning", facts(commands=OpenCommands(2, NOW - HOUR_MS)), "2 commands w"),
@@ -34,5 +39,17 @@ CONTROL_PROBLEMS: list[tuple[str, Severity, Facts, str]] = [
             }
         ),
         "in the group contextgauge-control have different files: 1f00 on one, 2e00 on two",
+    ),
+    (
+        "readers.lag",
+        "warning",
+        reading("otel-group", ["a"], WorkerProgress(0, 100, 90, NOW - HOUR_MS)),
+        "about 10 records wait, the oldest for 60 min",
+    ),
+    (
+        "readers.lag",
+        "warning",
+        reading("otel-group", [], WorkerProgress(0, 100, 90, NOW)),
+        "no worker is in the group otel-group, and 10 records wait",
     ),
 ]

@@ -107,7 +107,7 @@ def test_every_check_has_a_finding_whatever_the_facts(parts: dict[str, Any]) -> 
 
 
 def test_a_service_that_is_down_hides_nothing_of_the_other() -> None:
-    kafka = KafkaFacts(*[AWAY] * 13)
+    kafka = KafkaFacts(*[AWAY] * len(fields(KafkaFacts)))
     without_kafka = replace(HEALTHY, kafka=kafka, project=AWAY, conversations=AWAY)
     without_redis = facts(store=AWAY, views=AWAY, project=AWAY)
     for check in (name for name in NAMES if name not in {"ingest.ready", "transcripts.readable"}):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from redis import Redis
 
@@ -98,6 +98,15 @@ async def test_an_installation_from_no_topics_to_a_position_that_was_deleted(
     assert "sessions" in findings["views.generation"][0].message
     assert findings["activity.records"][0].figures["newest_ms"]
 
+    assert worst(findings, "readers.lag") == "ok"
+    await commit_first(settings, "contextgauge-otel")
+    (behind,) = (await examine(settings))["readers.lag"]
+    assert (behind.severity, behind.subject) == (
+        "warning",
+        f"{settings['GROUP_PREFIX']}contextgauge-otel",
+    )
+    assert behind.remedy.startswith("Start `contextgauge otel`")
+
     for worker in workers:
         worker.terminate()
     await eventually(
@@ -116,6 +125,21 @@ async def test_an_installation_from_no_topics_to_a_position_that_was_deleted(
     (deleted,) = (await examine(settings))["derive.position"]
     assert (deleted.severity, deleted.subject) == ("error", "partition 0")
     assert "10 offsets were deleted before they were read" in deleted.message
+
+
+async def commit_first(settings: dict[str, str], group: str) -> None:
+    """Let a group have begun to read the records, and be gone."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=settings["BOOTSTRAP_SERVERS"],
+        group_id=settings["GROUP_PREFIX"] + group,
+        enable_auto_commit=False,
+    )
+    await consumer.start()
+    topic = settings["TOPIC_PREFIX"] + "context.events"
+    partitions = [TopicPartition(topic, number) for number in range(2)]
+    consumer.assign(partitions)
+    await consumer.commit(dict.fromkeys(partitions, 0))
+    await consumer.stop()
 
 
 async def start_producer(settings: dict[str, str]) -> AIOKafkaProducer:

@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from tests.commands import Command
@@ -29,7 +30,9 @@ def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]
     return found
 
 
-def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) -> None:
+def test_from_publishing_to_reading(
+    command: Command, settings: dict[str, str], tmp_path: Path
+) -> None:
     lines = command("simulate", "--sample").stdout + f'{{"type": "{WORDS}\n'
     expected = {
         view["session_id"]: _figures(view)
@@ -51,7 +54,7 @@ def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) 
         found = {view["session_id"]: _figures(view) for view in _sessions(command, settings)}
     assert found == expected
 
-    _check_reading(command, settings, expected)
+    _check_reading(command, settings, expected, tmp_path)
     assert len(_texts(lines)) > 20
     for worker in workers:
         worker.send_signal(signal.SIGTERM)
@@ -62,7 +65,9 @@ def test_from_publishing_to_reading(command: Command, settings: dict[str, str]) 
         assert not [text for text in _texts(lines) if text in log]
 
 
-def _check_reading(command: Command, settings: dict[str, str], views: dict[str, Any]) -> None:
+def _check_reading(
+    command: Command, settings: dict[str, str], views: dict[str, Any], folder: Path
+) -> None:
     """Read one session with a compaction in every way that there is."""
     session_id = next(name for name, view in views.items() if view["compactions"]["automatic"])
     table = command("sessions", "--sort", "pressure", "--limit", "3", **settings)
@@ -93,6 +98,20 @@ def _check_reading(command: Command, settings: dict[str, str], views: dict[str, 
         "contextgauge.compact_boundary.v1",
     }
     assert len(command("events", session_id, "--last", "3", **settings).stdout.splitlines()) <= 5
+
+    target = folder / "shared.html"
+    sharing = command("share", session_id, "--out", str(target), "--yes", **settings)
+    assert sharing.returncode == 0, sharing.stderr
+    measured = [
+        event["data"]["used_tokens"]
+        for event in events
+        if event["type"] == "contextgauge.context_reading.v1" and event["data"]["chain"] == "main"
+    ]
+    assert [
+        int(size) for size in re.findall(r'"used":(\d+)', target.read_text("utf-8"))
+    ] == measured
+    texts = command("share", session_id, "--out", str(target), "--text", **settings)
+    assert "--text needs the transcript" in texts.stderr
 
     missing = command("status", "nobody", **settings)
     assert (missing.returncode, missing.stdout) == (1, "")

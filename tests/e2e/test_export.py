@@ -60,6 +60,12 @@ def test_a_topic_is_exported_once_and_then_what_is_new(
     ]
     (row,) = answered(command, "SELECT sum(used_tokens) AS used FROM context_reading", tmp_path)
     assert row["used"] == sum(event["data"]["used_tokens"] for event in readings)
+    report = tmp_path / "report.html"
+    done = command("report", "--topic", "--out", str(report), **settings)
+    assert done.returncode == 0, done.stderr
+    text = report.read_text("utf-8")
+    assert settings["TOPIC_PREFIX"] in text
+    assert f"{len(readings):,} responses" in text
 
 
 def test_a_followed_export_that_is_killed_goes_on_without_loss(

@@ -2,12 +2,21 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+import pytest
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    HookMatcher,
+    get_session_info,
+    get_session_messages,
+)
 
 from contextgauge.adapters.claude_agent import carried_turns
+from contextgauge.normalise.claude_code.fork import FORK
+from contextgauge.normalise.fork_form import NewFork, PastCompaction
 
 
 def call(hooks: dict[Any, list[HookMatcher]], event: str, path: Path, **more: Any) -> str:
@@ -81,3 +90,44 @@ def test_a_transcript_that_cannot_be_read_stops_no_compaction(tmp_path: Path) ->
     hooks = carried_turns()
     call(hooks, "PreCompact", tmp_path / "none.jsonl")
     assert call(hooks, "UserPromptSubmit", tmp_path) == ""
+
+
+ORIGIN = "11111111-0000-4000-8000-000000000001"
+NEW = NewFork("22222222-0000-4000-8000-000000000002", ORIGIN, 1, "/repo", None, "a fork")
+
+
+def read_by_the_sdk(folder: Path, fork: NewFork, lines: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the texts of a fork's messages as the SDK finds them, and check its title."""
+    path = folder / "projects" / FORK.path(fork)
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    info = get_session_info(fork.id)
+    assert info is not None
+    assert info.custom_title == "a fork"
+    messages = [each.message for each in get_session_messages(fork.id)]
+    return [str(each["content"]) for each in messages if isinstance(each, dict)]
+
+
+@pytest.mark.parametrize(("end", "texts"), [(2, ["Fix it.", "Fixed."]), (4, ["A summary."])])
+def test_a_copied_fork_is_what_the_sdk_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: int, texts: list[str]
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    session = transcript(
+        tmp_path,
+        said("user", "Fix it."),
+        said("assistant", "Fixed."),
+        {**BOUNDARY, "parentUuid": None, "logicalParentUuid": "u1"},
+        said("user", "A summary.", isCompactSummary=True),
+    )
+    lines = [json.loads(line) for line in session.read_text().splitlines()[:end]]
+    assert read_by_the_sdk(tmp_path, NEW, FORK.copy(lines, NEW)) == texts
+
+
+def test_a_written_fork_is_what_the_sdk_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    fork = NEW._replace(past=[PastCompaction("auto", 167_000, None)])
+    messages: list[Any] = [("a", {"role": "user", "content": "A summary."})]
+    assert read_by_the_sdk(tmp_path, fork, FORK.write(messages, fork)) == ["A summary."]

@@ -88,11 +88,30 @@ def test_a_suffix_determines_the_window(model: str, split: tuple[str, int | None
     assert base_name(model) == split
 
 
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("claude-opus-4-6[1m]", "claude-opus-4-6"),
+        ("us.anthropic.claude-sonnet-4.5-20250929", "claude-sonnet-4-5-20250929"),
+        ("gpt-4o-2024-08-06", "gpt-4o-2024-08-06"),
+        ("claude-opus-4@20250514", "claude-opus-4@20250514"),
+        ("claude-opus-4-6-ann", "claude-opus-4-6…"),
+        ("gpt-4o-2147483647:ann", "gpt-4o…"),
+        ("gpt-4o-12b", "gpt-4o…"),
+        ("ann", None),
+    ],
+)
+def test_a_public_name_has_nothing_of_a_deployment(model: str, name: str | None) -> None:
+    assert bundled().public_name(model) == name
+
+
 def test_names_are_normalised_across_vendors() -> None:
     assert plain_name("global.anthropic.claude-opus-4-1-v1:0") == "claude-opus-4-1-v1:0"
     assert plain_name("us-gov.anthropic.claude-3") == "claude-3"
     assert plain_name("vertex_ai/Claude-Opus-4.5") == "claude-opus-4-5"
     assert plain_name("gpt-4.1") == "gpt-4.1"
+    provided = "openrouter:anthropic/claude-opus-4.5"
+    assert plain_name(provided) == provided
 
 
 def test_the_digest_changes_with_a_window_and_with_nothing_else() -> None:

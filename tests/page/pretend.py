@@ -21,10 +21,13 @@ from schemas.records import Record
 from schemas.views import STREAM_ENTRIES
 from streams import codec
 from streams.codec.costs import costs_document
+from streams.codec.what_if import what_if_document
 from streams.core.costs import stored_costs
 from streams.core.derivation.rules_config import Rules
 from streams.core.session_status import THRESHOLDS
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
+from streams.core.whatif.answers import priced, stored_answer
+from streams.core.whatif.new_settings import read_triggers, setting_of
 from streams.flow.derive.deriver import Deriver
 from streams.flow.replay.replay import replay
 from streams.flow.simulator import SimulationOptions, sample_sessions
@@ -239,13 +242,25 @@ class Api:
             view = codec.loads(codec.dumps(ControlView(session_id=session)))
             worker = {"silent_ms": 100, "is_working": True}
             return {"control": {**view, **self.control.get(session, {})}, "worker": worker}
-        if parts[2] == "costs":
+        if parts[2] in {"costs", "what-if"}:
             entries = chain.from_iterable(self.records.get(session, {}).values())
             records = [codec.from_structured(entry) for entry in entries]
-            return {"costs": costs_document(stored_costs(records, price_of))}
+            if parts[2] == "costs":
+                return {"costs": costs_document(stored_costs(records, price_of))}
+            records.sort(key=lambda record: record.sequence)
+            return {"what_if": self._what_if(records, asked)}
         if parts[2] == "compactions":
             return {"compactions": self.compactions.get(session, [])}
         return self._part(self.records.get(session, {}).get(parts[2], []), "records", asked)
+
+    def _what_if(self, records: list[Record], asked: dict[str, list[str]]) -> dict[str, Any]:
+        (window,) = asked.get("window", [None])
+        settings = [
+            setting_of(each, None if window is None else int(window))
+            for each in read_triggers(asked["trigger"][0])
+        ]
+        prices = priced(price_of)
+        return what_if_document(stored_answer(records, settings, prices, (50, 75, 90)))
 
     def _addressed(self, part: str) -> str:
         """Return the session that a part of an address names."""

@@ -55,6 +55,9 @@ async def test_axe_finds_nothing_serious(
         "figures": ".sources",
         "empty": ".note",
     }
+    if view == "session":
+        await page.locator(".what-if summary").first.click()
+        await expect(page.locator(".what-if table").first).to_be_visible()
     for size, scheme in product((WIDE, NARROW), _SCHEMES):
         await page.set_viewport_size(size)
         await page.emulate_media(color_scheme=scheme)

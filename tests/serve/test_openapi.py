@@ -71,6 +71,7 @@ async def test_the_document_lists_every_route_with_errors_and_an_example() -> No
         "/v1/sessions/{session_id}/compactions",
         "/v1/sessions/{session_id}/rules",
         "/v1/sessions/{session_id}/costs",
+        "/v1/sessions/{session_id}/what-if",
         "/v1/sessions/{session_id}/control",
         "/v1/sessions/{session_id}/compact",
         "/v1/sessions/{session_id}/compact/{command_id}",

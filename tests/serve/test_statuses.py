@@ -132,7 +132,9 @@ async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: F
     views = GrowingViews()
     for name in ("one", "two"):
         history = History(name)
-        views.add(history.info(runtime="codex", cwd="/srv/shop"), history.reading(1_000))
+        origin = "parent" if name == "two" else None
+        info = history.info(runtime="codex", cwd="/srv/shop", forked_from=origin)
+        views.add(info, history.reading(1_000))
 
     async def titles(session_ids: Sequence[str]) -> dict[str, str]:
         return {each: 'Fix "it" in the basket' for each in session_ids if each == "one"}
@@ -153,6 +155,7 @@ async def test_a_server_that_has_titles_serves_them_with_their_sessions(clock: F
         ("basket SHOP codex", ["one"]),  # of title, folder and runtime
         ("basket two", []),
         ("shop two", ["two"]),
+        ("parent", ["two"]),  # its origin
         (" ", ["one", "two"]),
     ):
         answer = await api.json(f"/v1/sessions?q={quote(text)}&sort=folder")

@@ -77,10 +77,7 @@ def _bounded(uses: Mapping[str, int]) -> list[str]:
 
 def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
     """Return the paths that a call names, and whether it changes them."""
-    try:
-        arguments: Json = loads(call.arguments)
-    except (ValueError, RecursionError):
-        arguments = call.arguments
+    arguments = _arguments(call)
     if isinstance(arguments, str):
         yield from _patched(arguments)
         return
@@ -100,6 +97,24 @@ def uses_of(call: ToolCall) -> Iterator[tuple[str, bool]]:
             yield path, changes
     if not _TEXT_KEYS.isdisjoint(arguments):
         yield from _of_texts(arguments)
+
+
+def commands_of(call: ToolCall) -> Iterator[str]:
+    """Return the shell commands that a call runs, as text."""
+    arguments = _arguments(call)
+    if not isinstance(arguments, dict):
+        return
+    for key in _COMMAND_KEYS:
+        if command := _script(arguments.get(key)):
+            yield command if isinstance(command, str) else " ".join(command)
+
+
+def _arguments(call: ToolCall) -> Json:
+    try:
+        arguments: Json = loads(call.arguments)
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return arguments
 
 
 def _of_texts(arguments: dict[str, Json]) -> Iterator[tuple[str, bool]]:
@@ -167,21 +182,28 @@ _SEPARATORS: Final = {"&&", "||", ";", "|", "&"}
 _REDIRECTS: Final = {">", ">>", "1>", "1>>"}
 
 
-def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
-    """Return the files of a shell command, where nothing has to be expanded to know them."""
+def _script(command: Json) -> str | list[str]:
+    """Return a command for a shell, or the words of one; empty where it contains a file."""
     if isinstance(command, list):
         words = [each for each in command if isinstance(each, str)]
-        if words[:1] and words[0].endswith(("sh", "apply_patch")):
-            command = words[-1]
-        else:
-            yield from _simple(words)
-            return
-    if not isinstance(command, str) or len(command) > MAX_COMMAND_CHARACTERS:
+        if not words[:1] or not words[0].endswith(("sh", "apply_patch")):
+            return words
+        command = words[-1]
+    if isinstance(command, str) and len(command) <= MAX_COMMAND_CHARACTERS:
+        return command
+    return ""
+
+
+def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
+    """Return the files of a shell command, where nothing has to be expanded to know them."""
+    text = _script(command)
+    if not isinstance(text, str):
+        yield from _simple(text)
         return
-    if "*** Begin Patch" in command:
-        yield from _patched(command)
+    if "*** Begin Patch" in text:
+        yield from _patched(text)
         return
-    script = command.split("<<", 1)[0] if "<<" in command else command
+    script = text.split("<<", 1)[0] if "<<" in text else text
     if any(mark in script for mark in ("$", "`")):
         return
     try:

@@ -24,6 +24,7 @@ from contextgauge.normalise.adapter import (
     named,
 )
 from contextgauge.normalise.claude_code import conversation, limits, messages, settings, texts
+from contextgauge.normalise.claude_code.fork import FORK, VERSION
 from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
@@ -211,6 +212,7 @@ ADAPTERS: Final = (
             mcp_variable="CLAUDE_CONFIG_DIR",
             status_line="statusLine",
         ),
+        fork=FORK,
         own_calls=OwnCalls("acompact", messages.own_call),
         figure_words=("trigger", "source", "canonicalModel"),
         prompt_words=("user",),
@@ -218,7 +220,7 @@ ADAPTERS: Final = (
         marks=texts.MARKS,
         figures=_FIGURES,
         tells=Tells(
-            version="2.1.332",
+            version=VERSION,
             window=Source.DERIVED,
             size=Source.MEASURED,
             end=Source.MEASURED,

@@ -15,6 +15,7 @@ from contextgauge.runtime_settings import (
     ExpectedPoint,
     Places,
     RuntimeSettings,
+    SettingOf,
     SettingsFile,
     SettingsReading,
     Sourced,
@@ -182,4 +183,9 @@ def _window_of(settings: RuntimeSettings, model: str | None) -> Sourced | None:
     return max(fitting, key=lambda each: len(each[0]))[1] if fitting else settings.window
 
 
-SETTINGS: Final = SettingsReading(".claude", _read, _point)
+def _setting(tokens: int) -> SettingOf | None:
+    window = tokens + _ANSWER_RESERVE + _SUMMARY_RESERVE
+    return SettingOf("autoCompactWindow", window) if is_window(window) else None
+
+
+SETTINGS: Final = SettingsReading(".claude", _read, _point, _setting)

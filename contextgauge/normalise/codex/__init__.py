@@ -16,6 +16,7 @@ from contextgauge.normalise.adapter import (
     tagged,
 )
 from contextgauge.normalise.codex import conversation, lines, settings
+from contextgauge.normalise.codex.fork import FORK
 from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT
@@ -160,6 +161,7 @@ ADAPTERS: Final = (
         compacts_itself=True,
         files=_FILES,
         copied=CopiedLines((b'"token_count"', b'"compacted"'), lines.copy_key, lines.day_folders),
+        fork=FORK,
         folders=FOLDERS,
         settings=settings.SETTINGS,
         installation=Installation(

@@ -11,6 +11,7 @@ from contextgauge.runtime_settings import (
     ExpectedPoint,
     Places,
     RuntimeSettings,
+    SettingOf,
     SettingsFile,
     SettingsReading,
     first,
@@ -67,4 +68,8 @@ def _point(
     return None if context is None else ExpectedPoint(most, context.source, estimated=True)
 
 
-SETTINGS: Final = SettingsReading(".codex", _read, _point)
+def _setting(tokens: int) -> SettingOf | None:
+    return SettingOf("model_auto_compact_token_limit", tokens) if tokens > 0 else None
+
+
+SETTINGS: Final = SettingsReading(".codex", _read, _point, _setting)

@@ -85,6 +85,8 @@ async def serve_embedded(pipeline: Pipeline) -> None:
         probe=answers(telemetry, health),
         report=Report(clock, say_problem),
         points=wiring.compaction_points(settings),
+        prices=wiring.prices(settings),
+        thresholds=settings.warning_thresholds,
     )
     with _listener(settings.serve_port) as listener:
         server = asyncio.create_task(serve_until(stop, serving, listener))

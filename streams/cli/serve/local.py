@@ -78,6 +78,7 @@ def _serving(settings: Settings, host: str, local: LocalView, *, titles: bool) -
         host_setting="--host",
         points=wiring.compaction_points(settings),
         prices=wiring.prices(settings),
+        thresholds=settings.warning_thresholds,
         reading=local.reading.progress,
         titles=parts.titles(local.views) if titles else None,
         runtime_settings=parts.runtime_settings(clock),

@@ -89,6 +89,7 @@ async def _serve(worker: WorkerContext, *, open_page: bool) -> None:
         origins=settings.serve_origins,
         points=wiring.compaction_points(settings),
         prices=wiring.prices(settings),
+        thresholds=settings.warning_thresholds,
         conversations=conversations,
         asked=asked,
     )

@@ -10,6 +10,7 @@ The measure knows no meaning. It takes «the fix was pushed to main» for a para
 to main»; it misses synonyms, a translation, and a long turn that became one sentence.
 """
 
+import bisect
 import heapq
 import math
 import re
@@ -17,7 +18,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 THRESHOLD: Final = 0.4
 """What says the same shares 0.44 and more, in ten languages, and free rewording from 0.33 on; what
@@ -128,11 +129,21 @@ def can_be_judged(text: str) -> bool:
 
 
 class Turn:
-    """A turn of the user's: its text, also `plain`, and the n-grams of its beginning."""
+    """A turn of the user's, or what else is looked for: its text, and how it is compared.
+
+    That is `plain`, and by the n-grams of its beginning.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.plain = text, plain(text)
         self.grams = list(islice(grams_of(text[:_TURN_CHARACTERS]), _LONGEST_TURN))
+
+
+class Passage(NamedTuple):
+    """The passage that has most of a turn: its share of it, 0 to 1, and the place of its text."""
+
+    share: float
+    text: int
 
 
 class SeenText:
@@ -154,6 +165,7 @@ class SeenText:
         is_read = self._work.folds([*texts, *quoted])
         self._whole = "\n".join(map(plain, [*texts, *quoted])) if is_read else None
         self._grams: list[str] = []
+        self._ends: list[int] = []
         self._places: dict[str, list[int]] = defaultdict(list)
         self._frequency: Counter[str] = Counter()
         size = sum(map(len, texts)) // _INDEXED + sum(len(turn.grams) for turn in turns)
@@ -165,6 +177,7 @@ class SeenText:
     def _index(self, texts: Sequence[str], turns: Iterable[Turn]) -> None:
         for text in texts:
             self._grams += [*grams_of(text), *_BETWEEN_TEXTS]
+            self._ends.append(len(self._grams))
         for place, gram in enumerate(self._grams):
             if gram:
                 self._places[gram].append(place)
@@ -179,7 +192,12 @@ class SeenText:
         return turn.plain in self._whole
 
     def overlap(self, turn: Turn) -> float | None:
-        """Return the share of a turn, 0 to 1, that the passage has which has most of it.
+        """Return the share of a turn that the passage has which has most of it; see `passage`."""
+        passage = self.passage(turn)
+        return None if passage is None else passage.share
+
+    def passage(self, turn: Turn) -> Passage | None:
+        """Return the passage that has most of a turn.
 
         None where no passage was found to have enough of it, and most of its n-grams are too
         frequent for all passages to be compared, or the turns asked for before took all the work.
@@ -187,11 +205,11 @@ class SeenText:
         for most_hits in _MOST_HITS:
             if not self._has_places or self._work.left <= 0:
                 return None
-            if (share := self._overlap(turn, most_hits)) is not None:
-                return share
+            if (passage := self._passage(turn, most_hits)) is not None:
+                return passage
         return None
 
-    def _overlap(self, turn: Turn, most_hits: int) -> float | None:
+    def _passage(self, turn: Turn, most_hits: int) -> Passage | None:
         grams = turn.grams
         self._work.add(len(grams))
         length = math.ceil(max(_PASSAGE * len(grams), _SHORTEST_PASSAGE))
@@ -204,7 +222,7 @@ class SeenText:
             best[place // length] = max(weight, best.get(place // length, 0))
         whole = sum(weights.values()) or 1
         numbers = {gram: 1.0 for gram in weights if _is_number(gram)}
-        most = 0.0
+        most, most_at = 0.0, 0
         for part in heapq.nlargest(_MOST_PASSAGES, best, key=best.__getitem__):
             start = max(0, (part - 1) * length)
             around = enumerate(self._grams[start : (part + 2) * length], start)
@@ -213,9 +231,11 @@ class SeenText:
             present = dict(_passages(hits, numbers, length))
             for place, weight in _passages(hits, weights, length):
                 if weight > most and 2 * present[place] >= len(numbers):
-                    most = weight
+                    most, most_at = weight, place
         is_known = most >= THRESHOLD * whole or len(rare) == len(weights)
-        return most / whole if is_known or 2 * sum(rare.values()) >= whole else None
+        if not is_known and 2 * sum(rare.values()) < whole:
+            return None
+        return Passage(most / whole, bisect.bisect_right(self._ends, most_at))
 
     def _rare(self, weights: dict[str, float], most_hits: int) -> dict[str, float]:
         """Return the rarest of some n-grams, which have few enough places together."""

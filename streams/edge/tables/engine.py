@@ -1,6 +1,6 @@
 """SQL over an export, by DuckDB: one table per kind of record, and the views over them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import duckdb
@@ -72,6 +72,12 @@ class SqlEngine:
             return SqlAnswer(self._connection.execute(statements[0]))
         except duckdb.Error as error:
             raise ConfigError(f"the query is wrong: {error}") from error
+
+    def keep(self, views: Iterable[str]) -> None:
+        """Compute views once, in this order: those that are asked often, or by each other."""
+        for view in views:
+            self._connection.execute(f"CREATE TABLE kept_{view} AS FROM {view}")
+            self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS FROM kept_{view}")
 
     def views(self) -> dict[str, list[tuple[str, str]]]:
         """Return each view's columns, with their types."""

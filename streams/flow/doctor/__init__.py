@@ -13,6 +13,7 @@ from streams.flow.doctor.checks import (
     ingest,
     kafka,
     publishers,
+    readers,
     redis,
     topics,
     transactions,
@@ -46,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     *workers.CHECKS,
     *views.CHECKS,
     *control.CHECKS,
+    *readers.CHECKS,
     *activity.CHECKS,
     *redis.CHECKS,
 )

@@ -85,6 +85,8 @@ class Expected:
     derive_group: str
     project_group: str
     control_groups: Sequence[str] = ()
+    readers: Mapping[str, str] = field(default_factory=dict)
+    """Commands whose workers read records, besides the projection, by their groups."""
     topic_prefix: str = ""
     bootstrap_servers: str = "HOST:PORT"
 
@@ -169,6 +171,14 @@ class WorkerProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderFacts:
+    """A group that reads records, and how far it has read the partitions on which it began."""
+
+    group: Group
+    progress: Mapping[int, WorkerProgress]
+
+
+@dataclass(frozen=True, slots=True)
 class Unsettled:
     """What no reader of a partition sees yet: the offsets from `stable` to `high`, and why."""
 
@@ -230,6 +240,8 @@ class KafkaFacts:
     """By topic and partition, where transactions are open."""
     unreadable: Sequence[UnreadableBatch] | Failure
     """Batches that cannot be read, among those that were looked at."""
+    readers: Mapping[str, ReaderFacts] | Failure
+    """By group, what reads records besides the projection; of those that ever began."""
 
 
 @dataclass(frozen=True, slots=True)

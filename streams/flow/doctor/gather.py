@@ -4,7 +4,8 @@ Where a service does not answer, a `Failure` takes the place of its facts.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TypeVar
 
 from contextgauge.errors import ConfigError, ContextgaugeError, VersionError
@@ -39,6 +40,10 @@ _INSPECTION_S = 12.0
 
 _READING_S = 8.0
 """For what is read from the topics, which ends with a part of it a little before."""
+
+
+_KAFKA_FACTS = len(fields(KafkaFacts))
+_NO_BROKER = Failure("away", "no broker answers")
 
 
 async def gather(services: Services, expected: Expected) -> Facts:
@@ -79,26 +84,26 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
     brokers = services.brokers
     if isinstance(brokers, Failure):
         # One failure in the place of each fact.
-        return KafkaFacts(*[brokers] * 13)
+        return KafkaFacts(*[brokers] * _KAFKA_FACTS)
     try:
         bootstrap = await within(_INSPECTION_S, brokers.bootstrap())
         if isinstance(bootstrap, Failure) or all(item.failure for item in bootstrap):
-            return KafkaFacts(bootstrap, *[Failure("away", "no broker answers")] * 12)
+            return KafkaFacts(bootstrap, *[_NO_BROKER] * (_KAFKA_FACTS - 1))
         names = [topic.name for topic in expected.topics]
         cluster = await within(_INSPECTION_S, brokers.cluster(names))
         if isinstance(cluster, Failure):
-            return KafkaFacts(bootstrap, *[cluster] * 12)
-        groups = (expected.derive_group, expected.project_group, *expected.control_groups)
-        derive_group, project_group, *control_groups = await asyncio.gather(
-            *[within(_INSPECTION_S, brokers.group(name)) for name in groups]
-        )
+            return KafkaFacts(bootstrap, *[cluster] * (_KAFKA_FACTS - 1))
+        own = (expected.derive_group, expected.project_group)
+        groups = await _groups(brokers, (*own, *expected.control_groups, *expected.readers))
+        derive_group, project_group = (groups[name] for name in own)
         log = LogFacts(services, expected, cluster)
-        keying, dead, newest_record_ms, derive, commands = await asyncio.gather(
+        keying, dead, newest_record_ms, derive, commands, readers = await asyncio.gather(
             within(_READING_S, log.keying()),
             within(_READING_S, log.dead()),
             within(_READING_S, log.newest_record_ms()),
             within(_READING_S, log.derive(derive_group)),
             within(_READING_S, log.commands()),
+            within(_READING_S, log.readers({name: groups[name] for name in expected.readers})),
         )
         others, unsettled = await asyncio.gather(
             _others(brokers, expected, derive), _unsettled(brokers, log, names)
@@ -116,10 +121,16 @@ async def _kafka(services: Services, expected: Expected) -> KafkaFacts:
         derive,
         commands,
         others,
-        dict(zip(expected.control_groups, control_groups, strict=True)),
+        {name: groups[name] for name in expected.control_groups},
         unsettled,
         list(log.unreadable.values()),
+        readers,
     )
+
+
+async def _groups(brokers: BrokerInspector, names: Iterable[str]) -> Mapping[str, Group | Failure]:
+    asked = {name: within(_INSPECTION_S, brokers.group(name)) for name in dict.fromkeys(names)}
+    return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
 
 
 async def _unsettled(

@@ -38,6 +38,7 @@ from streams.flow.doctor.facts import (
     MiskeyedMessage,
     Miskeying,
     OpenCommands,
+    ReaderFacts,
     Services,
     UnknownFactError,
     WorkerProgress,
@@ -249,6 +250,19 @@ class LogFacts:
         return {
             at: replace(part, groups=stored.get(at, none).groups) for at, part in progress.items()
         }
+
+    async def readers(self, groups: Mapping[str, Group | Failure]) -> Mapping[str, ReaderFacts]:
+        """Return how far records are read by the groups that ever began."""
+        topic = self._expected.events.name
+        found: dict[str, ReaderFacts] = {}
+        for name, group in groups.items():
+            committed = known(known(group).committed)
+            begun = {number: at for (of, number), at in committed.items() if of == topic}
+            if begun:
+                progress = await self.progress(topic, begun)
+                own = {number: progress[number] for number in begun if number in progress}
+                found[name] = ReaderFacts(known(group), own)
+        return found
 
     async def progress(
         self, topic: str, positions: Mapping[int, int | None]

@@ -11,7 +11,7 @@ from pydantic_core.core_schema import DataclassSchema, ModelSchema, WithDefaultS
 
 from contextgauge import __version__
 from streams import codec
-from streams.serve.api import chat_shapes, control_shapes, cost_shapes, shapes
+from streams.serve.api import chat_shapes, control_shapes, cost_shapes, shapes, what_if_shapes
 from streams.serve.api.routing import ApiRoute, problems_of
 
 EXAMPLES: Final = Path(__file__).with_name("examples.json")
@@ -49,6 +49,7 @@ _ANSWERS: Final[Mapping[str, Any]] = {
     "listCompactions": shapes.CompactionsAnswer,
     "readRules": shapes.RulesAnswer,
     "readCosts": cost_shapes.CostsAnswer,
+    "readWhatIf": what_if_shapes.WhatIfResponse,
     "listEvents": shapes.RecordsAnswer,
     "listReadings": shapes.RecordsAnswer,
     "readSession": shapes.SessionAnswer,

@@ -23,6 +23,7 @@ from streams.serve.api.reading import RECORDS_FORM, SESSIONS_FORM, Cursor, Readi
 from streams.serve.api.routing import Described, Router, problems_of
 from streams.serve.api.serving import Serving
 from streams.serve.api.totals import Totals
+from streams.serve.api.what_if import add_what_if
 from streams.serve.views.session_summary import ListOrder, SessionFilter
 from streams.serve.views.sessions import SessionKey, Sessions
 
@@ -37,6 +38,7 @@ def add_routes(
     add_conversations(router, reading, serving)
     _add_session(router, reading)
     _add_costs(router, reading, serving.prices)
+    add_what_if(router, reading, serving)
     _add_records(router, reading)
     _add_stats(router, reading)
     _add_projection(router, reading, serving.reading)

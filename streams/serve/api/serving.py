@@ -78,7 +78,7 @@ class Serving(ServerContext):
     `reading` returns how much of local transcripts has been read, where this process reads them;
     `titles` reads sessions' titles from there, if they are to be shown, and `runtime_settings`
     returns the runtimes' own settings on this machine.
-    `prices` gives a model's price.
+    `prices` gives a model's price, `thresholds` are those of warnings, percent.
     `conversations` reads sessions' text, where it is kept; `asked` remembers whose agents ask.
     """
 
@@ -96,3 +96,4 @@ class Serving(ServerContext):
     conversations: ConversationReader | None = None
     asked: AskedContexts | None = None
     prices: PriceLookup = price_of
+    thresholds: Sequence[int] = ()

@@ -8,6 +8,7 @@ import { Feed } from "./feed.js";
 import { exact, guess, moment, folderOf, percent, shortId, thrashWords, tokens, UNKNOWN } from "./format.js";
 import { breakdownTip, gauge, outlook, untilMeaning } from "./gauge.js";
 import { statusOf, timelineItem } from "./items.js";
+import { lineagePart, Relatives } from "./lineage.js";
 import { messagesPart } from "./messages.js";
 import { noSessionNote, skeleton, showError } from "./notes.js";
 import { rawRecords, Tail } from "./raw.js";
@@ -19,6 +20,7 @@ import {
 } from "./status.js";
 import { documentChanges, orderWords, pointOf, timelineOf, withFolds } from "./timeline.js";
 import { refreshTip, tipped } from "./tip.js";
+import { whatIfPart } from "./what_if.js";
 
 /** Changes are read together: a busy session is asked for twice a second, no more. */
 const REFRESH_MS = 500;
@@ -118,7 +120,7 @@ export class SessionPage {
         this.documents = (await get(sessionPath(this.address, "/compactions"), { signal })).compactions;
         this.documentsAt = changes;
       }
-      await this.costs.read(changes);
+      await Promise.all([this.costs.read(changes), this.relatives.read(session)]);
       const isFirst = this.view === null;
       this.view = session;
       this.id = session.session_id;
@@ -162,7 +164,8 @@ export class SessionPage {
     this.documents = [];
     this.documentsAt = null;
     this.costs ??= new Costs(this.address, this.stopped.signal);
-    this.costs.readAt = null;
+    this.relatives ??= new Relatives(this.stopped.signal);
+    this.costs.readAt = this.relatives.readAt = null;
   }
 
   #fail(error) {
@@ -214,8 +217,10 @@ export class SessionPage {
     this.about = factList();
     this.figures = factList();
     this.chart = new SizeChart();
+    this.lineage = lineagePart((words) => this.shell.announce(words));
     this.service = controlPart();
     this.messages = messagesPart(this.address, this.stopped.signal);
+    this.whatIf = whatIfPart(this.address, this.stopped.signal);
     this.list = h("ol", { class: "timeline" });
     this.parts = new Keyed(this.list, (item) => item.key, (item) => timelineItem(item, () => this.view, this.costs));
     this.more = h("button", { type: "button", class: "quiet", hidden: true, on: { click: () => {
@@ -236,8 +241,10 @@ export class SessionPage {
       h("section", { class: "card hero", "aria-label": "Now" }, this.stateLine, hero, h("p", { class: "faint small" }, this.t.outlook), this.figures.el),
       this.service.el,
       h("section", { class: "card", "aria-labelledby": "size-title" }, h("h2", { id: "size-title" }, this.t.sizeTitle), this.chart.el),
+      this.lineage.el,
       h("section", { class: "card", "aria-labelledby": "timeline-title" },
         h("div", { class: "card-head" }, h("h2", { id: "timeline-title" }, "Timeline ", h("span", { class: "faint small" }, this.t.order)), kinds.el), this.list, this.none, this.more),
+      this.whatIf.el,
       this.messages.el,
       rawRecords(sessionPath(this.address, "/events"), (stream) => this.tails[stream].records),
     );
@@ -270,6 +277,7 @@ export class SessionPage {
     withService(view, this.control);
     this.service.set(this.control);
     this.messages.set(this.documents);
+    this.whatIf.set(this.documentsAt);
     shown(this.messages.el, this.shell.reading === null); // transcripts are files: no text is kept of them
     const chain = leadingChain(view);
     const folder = folderOf(view);
@@ -286,6 +294,7 @@ export class SessionPage {
     const all = timelineOf(this.tails.events.records, this.documents, view);
     const ofKind = all.filter(this.kind[2]);
     const items = this.kind === KINDS[0] ? withFolds(ofKind, isStep) : ofKind;
+    this.lineage.set(view, all, this.relatives.latest);
     this.parts.set(items.slice(0, this.limit));
     shown(this.none, items.length === 0);
     setText(this.t.order, orderWords(all));

@@ -142,7 +142,8 @@ def summary_of(key: SessionKey, document: bytes) -> Summary:
     model = identity.model if leading is None else leading.model or identity.model
     agent, runtime = identity.publisher_agent_id, identity.runtime
     counts = view.compactions
-    searched = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime)
+    origin = identity.forked_from
+    searched = (view.session_id, identity.cwd, model, agent, identity.task_id, runtime, origin)
     return Summary(
         key=key,
         recent=view.last_ms or 0,

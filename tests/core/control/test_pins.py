@@ -325,3 +325,12 @@ def test_of_many_lost_turns_the_first_and_the_latest_are_quoted_and_long_ones_sh
         assert excerpt.startswith(f"Rule {number}: ")
         assert excerpt.endswith(f"xx{number}")
         assert len(excerpt) <= MAX_PIN
+
+
+def test_turns_that_were_taken_back_earlier_were_not_compacted() -> None:
+    history = History([turn(PUSH, 1), said("Ok.", 1)])
+    history.replace_active([])
+    history.extend([turn(SCHEMA, 2), said("Ok.", 2), summary("The importer was fixed.")])
+    around = around_boundary(history)
+    assert around is not None
+    assert check_pins(around).lost == (SCHEMA,)

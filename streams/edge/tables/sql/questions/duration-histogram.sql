@@ -1,18 +1,24 @@
 -- How are the durations of compactions distributed?
+WITH bins (number, least_ms, below_ms, duration) AS (
+    VALUES
+        (0, 0, 1000, '< 1 s'),
+        (1, 1000, 10000, '1-10 s'),
+        (2, 10000, 30000, '10-30 s'),
+        (3, 30000, 60000, '30-60 s'),
+        (4, 60000, 120000, '1-2 min'),
+        (5, 120000, 300000, '2-5 min'),
+        (6, 300000, NULL, '> 5 min')
+)
 SELECT
-    CASE
-        WHEN duration_ms < 1000 THEN '0 below 1 s'
-        WHEN duration_ms < 10000 THEN '1 1 to 10 s'
-        WHEN duration_ms < 30000 THEN '2 10 to 30 s'
-        WHEN duration_ms < 60000 THEN '3 30 to 60 s'
-        WHEN duration_ms < 120000 THEN '4 1 to 2 min'
-        WHEN duration_ms < 300000 THEN '5 2 to 5 min'
-        ELSE '6 5 min and more'
-    END AS duration,
-    count(*) AS compactions,
+    bins.duration,
+    count(compactions.id) AS compactions,
+    count(*) FILTER (WHERE "trigger" = 'auto') AS automatic,
     count(*) FILTER (WHERE "trigger" = 'manual') AS manual,
-    count(*) FILTER (WHERE "trigger" = 'auto') AS automatic
-FROM compactions
-WHERE duration_ms IS NOT NULL AND duration_source <> 'precomputed'
-GROUP BY 1
-ORDER BY 1;
+    count(compactions.id) FILTER (WHERE coalesce("trigger", '') NOT IN ('auto', 'manual')) AS other
+FROM bins
+LEFT JOIN compactions
+    ON duration_source <> 'precomputed'
+    AND duration_ms >= least_ms
+    AND (below_ms IS NULL OR duration_ms < below_ms)
+GROUP BY bins.number, bins.duration
+ORDER BY bins.number;

@@ -1,0 +1,92 @@
+"""What questions are asked of: an export, or transcripts and Kafka's records as a temporary one."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from contextgauge.errors import ConfigError
+from streams import wiring
+from streams.cli.inputs import own_sources, sources_of
+from streams.cli.screen.figures import safe
+from streams.cli.screen.lines import write_error
+from streams.cli.screen.output import reading
+from streams.cli.screen.sessions_table import NOTHING_HERE
+from streams.cli.transcripts import Replay
+from streams.edge.files.formats import reason_of
+from streams.flow.export.checkpoint import read_checkpoint
+from streams.flow.export.export import Export
+
+if TYPE_CHECKING:
+    from streams.edge.tables.engine import SqlEngine
+    from streams.edge.tables.folder import ArrowFolder
+
+
+class OpenedTables(NamedTuple):
+    """SQL over something. `is_whole`: all of it could be read; `name` is for titles."""
+
+    engine: "SqlEngine"
+    is_whole: bool
+    name: str
+
+
+@contextmanager
+def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTables]:
+    """Open an export, transcripts, those of this machine (no paths), or `topic`: Kafka's records.
+
+    Raises ConfigError where there is nothing to ask, or both paths and the topic are named.
+    """
+    from streams.edge.tables.engine import SqlEngine  # noqa: PLC0415 -- loads duckdb
+    from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
+
+    if topic and paths:
+        raise ConfigError("--topic stands for the records in Kafka: name no paths with it")
+    price_of = wiring.prices(wiring.settings())
+    for path in paths:
+        folder = ArrowFolder(path, "parquet")
+        known = read_checkpoint(folder)
+        if known is not None and len(paths) > 1:
+            raise ConfigError(f"{path} is an export: name it alone")
+        if known is not None:
+            engine = SqlEngine(folder, known.format, price_of)
+            yield OpenedTables(engine, is_whole=True, name=_last(path))
+            return
+    with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
+        folder = ArrowFolder(temporary, "parquet")
+        if topic:
+            from streams.cli.export import export_topic  # noqa: PLC0415 -- of this way only
+
+            name = asyncio.run(export_topic(folder, "parquet"))
+            is_whole = True
+        else:
+            name, is_whole = _read(paths, folder)
+        yield OpenedTables(SqlEngine(folder, "parquet", price_of), is_whole, name)
+
+
+def _last(path: str) -> str:
+    """Return the last part of a path or URL: those before it may be a person's."""
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
+
+
+def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
+    """Write the records of transcripts; return their name, and whether all could be read."""
+    is_whole = True
+
+    def failed(path: str, error: OSError) -> None:
+        nonlocal is_whole
+        is_whole = False
+        write_error(f"{safe(path)}: {reason_of(error)}\n")
+
+    sources = sources_of(paths) if paths else own_sources(failed)
+    if not sources:
+        raise ConfigError(NOTHING_HERE)
+    rules = wiring.rules(wiring.settings(), content=True)
+    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
+    made = Export(folder, "parquet", "paths")
+    with reading():
+        for records in replayed.records():
+            made.add((record, None) for record in records)
+        made.commit()
+    name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
+    return name, is_whole and not replayed.unreadable

@@ -1,0 +1,190 @@
+"""`contextgauge autopsy`: what compactions of transcripts lost, and what followed."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from contextgauge.errors import ConfigError, StopError
+from contextgauge.normalise import session_of
+from contextgauge.records import Json
+from schemas.messages import DeadLetter
+from streams import codec
+from streams.cli.exits import Exit
+from streams.cli.inputs import is_path, own_sources, sources_of
+from streams.cli.screen.autopsy_text import Autopsied, all_of, show
+from streams.cli.screen.figures import safe
+from streams.cli.screen.lines import quiet_pipe, write_error
+from streams.cli.screen.options import AsJson
+from streams.cli.screen.output import reading, say, write_json
+from streams.cli.screen.sessions_table import NOTHING_HERE
+from streams.core.autopsy.autopsy import AutopsyReading, BoundaryFindings, totals
+from streams.core.autopsy.consequences import CALLS
+from streams.core.autopsy.intervals import CaseShare, Interval, ShareComparison
+from streams.edge.files import reading as files
+from streams.edge.files.formats import reason_of
+from streams.edge.files.watch import Failed, InputSource
+
+
+def autopsy(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH",
+            help="Transcripts or folders. Default: the sessions that runtimes store on this "
+            "machine.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    wanted: Annotated[
+        str | None,
+        typer.Option(
+            "--session", metavar="ID", help="Only this session: its ID or a unique prefix of it."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what compactions kept and lost, and what agents did again after them.
+
+    Each of the user's turns, decisions, files and errors before a boundary is PRESERVED, DEGRADED
+    (a part of it is left) or LOST in what the model sees after it; unknown where that is not in the
+    file. The judgement compares characters and knows no meaning. What was done again is compared
+    with the same sessions without a boundary.
+    """
+    is_whole = True
+
+    def failed(path: str, error: OSError) -> None:
+        nonlocal is_whole
+        is_whole = False
+        write_error(f"{safe(path)}: {reason_of(error)}\n")
+
+    for each in paths or ():
+        if not is_path(each):
+            raise ConfigError(
+                f"{safe(each)}: no such file. A session's ID goes with an option: "
+                f"`contextgauge autopsy --session {safe(each)}`"
+            )
+    sources = sources_of(paths) if paths else own_sources(failed)
+    if not sources and not paths:
+        say(NOTHING_HERE)
+        return
+    with reading():
+        read = [
+            (source, session_id, each)
+            for source in sources
+            for session_id, each in _sessions(source, failed)
+        ]
+        chosen = _chosen({session_id for _, session_id, _ in read}, wanted)
+        known: set[str] = set()
+        sessions = [
+            Autopsied(session_id, source.name, each.autopsy(known))
+            for source, session_id, each in read
+            if session_id in chosen
+        ]
+    with quiet_pipe():
+        if as_json:
+            write_json(_document(sessions))
+        else:
+            show(sessions)
+    if not is_whole:
+        raise typer.Exit(Exit.STOPPED)
+
+
+def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, AutopsyReading]]:
+    """Yield the sessions of a source."""
+    sessions: dict[str, AutopsyReading] = {}
+    for block in files.read([source], failed=failed):
+        for line in block:
+            body = codec.decode(line.value)
+            if isinstance(body, DeadLetter):
+                continue
+            session = session_of(body, line.session_hint)
+            if session is not None:
+                sessions.setdefault(session, AutopsyReading()).add(body)
+    yield from sessions.items()
+
+
+def _chosen(sessions: set[str], wanted: str | None) -> set[str]:
+    """Return the sessions to show. Raises StopError where not one begins as wanted."""
+    if wanted is None:
+        return sessions
+    fitting = {wanted} & sessions or {each for each in sessions if each.startswith(wanted)}
+    if len(fitting) != 1:
+        several = f"{len(fitting)} sessions begin" if fitting else "no session begins"
+        raise StopError(
+            f"{several} with {safe(wanted)}: `contextgauge sessions` lists those of this machine, "
+            "`contextgauge sessions PATH` those of a path"
+        )
+    return fitting
+
+
+def _document(sessions: Sequence[Autopsied]) -> Json:
+    findings, followed = all_of(sessions)
+    counts: dict[str, Json] = {
+        kind: {str(each): number for each, number in verdicts.items()}
+        for kind, verdicts in totals(findings).items()
+    }
+    compared: dict[str, Json] = {
+        name: _comparison(each) for name, each in followed._asdict().items()
+    }
+    return {
+        "sessions": [
+            {
+                "session_id": each.session_id,
+                "path": each.path,
+                "unseen_boundaries": each.result.unseen,
+                "boundaries": [_boundary(boundary) for boundary in each.result.boundaries],
+            }
+            for each in sessions
+            if each.result.boundaries or each.result.unseen
+        ],
+        "totals": counts,
+        "calls_after_a_point": CALLS,
+        "consequences": compared,
+    }
+
+
+def _boundary(boundary: BoundaryFindings) -> Json:
+    return {
+        "summary_id": boundary.summary_id,
+        "is_readable": boundary.is_readable,
+        "items": [
+            {
+                "kind": item.kind,
+                "text": item.text,
+                "message_ids": list(item.message_ids),
+                "verdict": trace.verdict,
+                "found_in": list(trace.message_ids),
+                "missing": list(trace.missing),
+                "followed_by": [
+                    {"consequence": each.consequence, "message_id": each.message_id}
+                    for each in sequels
+                ],
+            }
+            for item, trace, sequels in boundary.findings
+        ],
+    }
+
+
+def _comparison(compared: ShareComparison) -> Json:
+    difference = compared.difference()
+    return {
+        "after": _share(compared.after),
+        "control": _share(compared.control),
+        "difference": None if difference is None else _interval(difference),
+        "outcome": compared.outcome(),
+    }
+
+
+def _share(share: CaseShare) -> Json:
+    return {
+        "hits": share.hits,
+        "n": share.n,
+        "share": share.value if share.n else None,
+        "interval": _interval(share.interval()) if share.n else None,
+    }
+
+
+def _interval(interval: Interval) -> Json:
+    return [interval.low, interval.high]

@@ -1,0 +1,285 @@
+"""`contextgauge fork`: a new session that begins where another one was compacted."""
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from contextgauge.clock import SystemClock
+from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.compaction.reading.lines import folder_of
+from contextgauge.errors import ConfigError, StopError
+from contextgauge.json_codec import dumps, dumps_indented
+from contextgauge.normalise.adapter import Adapter
+from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
+from contextgauge.normalise.runtimes import ADAPTERS
+from schemas.views import Compaction
+from streams.cli.screen.figures import count, exact, safe
+from streams.cli.screen.lines import is_terminal, write_lines
+from streams.cli.screen.options import OneSession, SessionOrPath
+from streams.cli.screen.output import out, say
+from streams.cli.session_checkpoints import CheckpointSession, checkpoint_session
+from streams.core.conversation.checkpoints import HeldContext, active_messages, written
+from streams.edge.commands import new_id
+from streams.edge.files.runtime_folders import folders_of
+
+_RUNTIMES: Final[dict[str, tuple[Adapter, ForkForm]]] = {
+    each.fork.name: (each, each.fork) for each in ADAPTERS if each.fork is not None
+}
+_FORMATS: Final[dict[str, FormatName]] = {
+    "messages": "plain",
+    "anthropic": "anthropic",
+    "openai-chat": "openai-chat",
+    "openai-responses": "openai-responses",
+    "gemini": "gemini",
+}
+_STANDARD: Final = "-"
+_PRIVATE: Final = 0o600
+_USUAL: Final = 0o666
+
+
+class _Context(NamedTuple):
+    """What a fork begins with; `lines` are the session's, None of a kept conversation."""
+
+    held: HeldContext
+    lines: Sequence[dict[str, Any]] | None
+    messages: Sequence[Message]
+    model: str | None
+
+
+def fork(
+    session: SessionOrPath,
+    number: Annotated[
+        int,
+        typer.Argument(
+            metavar="NUMBER", min=1, help="Of the compaction, as `contextgauge checkpoints` has it."
+        ),
+    ],
+    *,
+    one: OneSession = None,
+    after: Annotated[
+        bool,
+        typer.Option(
+            "--after/--before",
+            help="Right after the compaction: its summary, and what was kept. By default just "
+            "before it: all that the model saw.",
+        ),
+    ] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="FORM",
+            help=f"{', '.join(_RUNTIMES)}: a session of that runtime; {', '.join(_FORMATS)}: a "
+            "JSON list of messages. By default the session's own runtime, else messages.",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A new file; - for standard output, which is the default but on a terminal.",
+        ),
+    ] = None,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install", help="Write it where the runtime finds it, and print the new session's ID."
+        ),
+    ] = False,
+) -> None:
+    """Fork a session from one of its compactions, for its runtime or another one.
+
+    The fork is a new session with an ID of its own, and begins with the history of this one, whose
+    sizes and compactions it inherits: they count for this session only. A session's own runtime
+    gets its lines, unchanged but for what names the session; another one gets the messages. Nothing
+    is changed or overwritten.
+
+    The fork is of the main conversation: subagents' transcripts are left out, and what a runtime
+    attaches is, where the form is another one.
+    """
+    _check(to, output, install=install)
+    found = checkpoint_session(session, one)
+    compaction = _compaction_of(found, number)
+    context = _context_of(found, number, is_after=after)
+    form = _own_form(found, install=install) if to is None else to
+    side = f"{'right after' if after else 'just before'} compaction {number}"
+    if form in _FORMATS:
+        value = write_messages(context.messages, _FORMATS[form])
+        _write(output or _STANDARD, [dumps_indented(value)])
+        say(f"{count(len(value), 'message')} in the form {form}, {side} of {_name(found)}.")
+    else:
+        past = [each for each in found.compactions if each.number < number + after]
+        new = _new_fork(found, form, context, side, past)
+        _write_session(found, form, context, new, None if install else output or _STANDARD)
+    _say_limits(found, compaction, context, is_after=after)
+
+
+def _write_session(
+    found: CheckpointSession, form: str, context: _Context, new: NewFork, output: str | None
+) -> None:
+    """Write a session of a runtime; None: where that finds it."""
+    adapter, fork_form = _RUNTIMES[form]
+    path = _place(adapter, fork_form, found, new) if output is None else output
+    _write(path, [dumps(each) for each in _lines(fork_form, context, new)], private=output is None)
+    if output is None:
+        say(new.id, to=out)
+    say(f"{count(context.held.messages, 'message')} in session {new.id}, {new.title}.")
+    command = fork_form.command.format(new.id)
+    if output is None:
+        say(f"Written to {path}")
+        say(f"Go on with: cd {shlex.quote(new.folder)} && {command}")
+    else:
+        say(f"With --install, it is written where `{command}` finds it.")
+
+
+def _name(found: CheckpointSession) -> str:
+    return found.view.session_id
+
+
+def _check(to: str | None, output: str | None, *, install: bool) -> None:
+    """Raise ConfigError for options that contradict each other, or lack something."""
+    if to is not None and to not in _RUNTIMES and to not in _FORMATS:
+        raise ConfigError(f"--to {to}: one of {', '.join([*_RUNTIMES, *_FORMATS])}")
+    if install and (output is not None or to in _FORMATS):
+        raise ConfigError(
+            "--install writes a session of a runtime where that finds it: without --output, and "
+            f"with --to {' or '.join(_RUNTIMES)}"
+        )
+    if output is None and not install and is_terminal():
+        raise ConfigError("name a file with --output, or add --install; `--output -` prints it")
+
+
+def _own_form(found: CheckpointSession, *, install: bool) -> str:
+    """Return the form of the session's own runtime, else that of messages."""
+    runtime = found.view.identity.runtime
+    own = (name for name, (each, _) in _RUNTIMES.items() if each.runtime == runtime)
+    form = next(own, "messages")
+    if install and form in _FORMATS:
+        raise ConfigError(f"--install: add --to {' or '.join(_RUNTIMES)}")
+    return form
+
+
+def _compaction_of(found: CheckpointSession, number: int) -> Compaction:
+    for each in found.compactions:
+        if each.number == number:
+            return each
+    session = _name(found)
+    if not found.compactions:
+        raise StopError(f"session {safe(session)} has no compaction to fork from yet")
+    numbers = [str(each.number) for each in found.compactions]
+    raise StopError(
+        f"session {safe(session)} has no compaction {number}: it has {', '.join(numbers)} "
+        "(`contextgauge checkpoints`)"
+    )
+
+
+def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Context:
+    checkpoint = found.held().get(number)
+    if checkpoint is None:
+        raise StopError(
+            "neither the session's transcript nor its messages up to that compaction are here: run "
+            "this where its agent runs, or keep its messages with `contextgauge conversations`"
+        )
+    held = checkpoint.after if is_after else checkpoint.before
+    if not held.messages:
+        raise StopError("what the model saw there is not in what is here: fork its origin")
+    if found.lines is not None:
+        lines = found.lines.lines[: held.lines]
+        messages, model = active_messages(lines)
+        return _Context(held, lines, messages, model)
+    around, kept = found.kept_around(number), found.kept
+    if around is None or kept is None or kept.state == "without_text":
+        raise StopError("the session's messages were published without text")
+    return _Context(held, None, around[is_after].active, kept.model)
+
+
+def _new_fork(
+    found: CheckpointSession,
+    form: str,
+    context: _Context,
+    title: str,
+    past: Sequence[Compaction],
+) -> NewFork:
+    made_ms = SystemClock().now_ms()
+    folders = (folder_of(each) for each in context.lines or ())
+    # The folder that the session began in: runtimes look for its file by that.
+    folder = next((each for each in folders if each is not None), found.view.identity.cwd)
+    if folder is None:
+        raise StopError("the session does not say in which folder its agent works: --to messages")
+    session = _name(found)
+    return NewFork(
+        _RUNTIMES[form][1].new_id(made_ms, new_id()),
+        session,
+        made_ms,
+        folder,
+        context.model,
+        f"{title} of {session}",
+        [PastCompaction(each.trigger, each.tokens_before, each.time_ms) for each in past],
+    )
+
+
+def _lines(form: ForkForm, context: _Context, new: NewFork) -> Iterable[dict[str, Any]]:
+    if context.lines is not None and any(map(form.is_line, context.lines)):
+        return form.copy(context.lines, new)
+    return form.write(written(context.messages, form.format), new)
+
+
+def _place(adapter: Adapter, form: ForkForm, found: CheckpointSession, new: NewFork) -> str:
+    """Return where a runtime finds a fork. Raises ConfigError where that is not known."""
+    folders = folders_of(adapter, os.environ)
+    try:
+        path = folders[0] / form.path(new)
+    except ValueError as error:
+        raise ConfigError(f"{error}: write it with --output, and move it there") from error
+    origin = None if found.lines is None else found.lines.path
+    if origin is not None and form.is_with_origin:
+        near = origin.absolute().parent
+        if any(near.is_relative_to(each) for each in folders):
+            path = near / path.name
+    return str(path)
+
+
+def _write(target: str, lines: Sequence[bytes], *, private: bool = False) -> None:
+    """Write a new file, or to standard output. Raises ConfigError."""
+    if target == _STANDARD:
+        write_lines(lines)
+        return
+    path = Path(target).expanduser()
+    try:
+        if private:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        mode = _PRIVATE if private else _USUAL
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.writelines(each + b"\n" for each in lines)
+    except FileExistsError:
+        raise ConfigError(f"{path} is there: a fork overwrites nothing") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+
+
+def _say_limits(
+    found: CheckpointSession, compaction: Compaction, context: _Context, *, is_after: bool
+) -> None:
+    """Say what is left out, and what to reckon with."""
+    lines = found.lines
+    if lines is not None:
+        later = len(lines.lines) - context.held.lines
+        left_out = [count(later, "later line")] if later else []
+        if lines.subagents:
+            left_out.append(f"{count(lines.subagents, 'transcript')} of subagents")
+        if left_out:
+            say(f"Left out: {' and '.join(left_out)}.")
+    if not context.held.is_whole:
+        say("A part of what the model saw there is missing: it is not in what is here.", "yellow")
+    if not is_after and compaction.trigger == "auto" and compaction.tokens_before is not None:
+        say(
+            f"With {exact(compaction.tokens_before)} tokens, this is where it was compacted: its "
+            "runtime may do so again at once."
+        )

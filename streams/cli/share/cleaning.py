@@ -1,0 +1,82 @@
+"""Texts without what says whose they are: secrets, paths, addresses, names of users and projects.
+
+Known by their shape, so it is a precaution and no proof: a name that looks like any other word is
+not recognised.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from contextgauge.compaction.summarisers.redaction import Redaction
+
+_HOST: Final = r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+
+_ADDRESS: Final = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'`<>()\[\]{}\\]{1,2000}"
+    rf"|(?:[\w.+-]{{1,64}}@)?{_HOST}:[\w~.-]{{1,100}}/[\w./~-]{{1,300}}"  # as scp has it
+    rf"|[\w.+-]{{1,64}}@{_HOST}"
+)
+
+_REPOSITORY: Final = re.compile(r"[:/]([\w.-]{1,64})/([\w.-]{1,64})\.git\b")
+"""Whose a repository is, and its name, in the address that it is fetched from."""
+
+_HOME: Final = re.compile(
+    r"(?:/(?:home|Users|export/home)/|\b[A-Za-z]:[\\/]{1,2}Users[\\/]{1,2})([\w.@-]{1,64})"
+)
+"""The user of a home directory."""
+
+_PATH: Final = re.compile(
+    r"(?:\b[A-Za-z]:[\\/]|\\\\[\w.-]|(?<![\w.:/<])~?/)"  # a drive, a share, the root or a home
+    r"(?:[\w.@+%=~#-]{1,255}[\\/]{1,2}){0,40}[\w.@+%=~#-]{1,255}/?"
+)
+"""Absolute: of a relative one nothing tells whose it is. `</div>` and URLs are none."""
+
+_OWNER: Final = re.compile(
+    r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]?[ ]{1,9}[0-9]{1,9}[ ]{1,9}([\w.@-]{1,64})[ ]"
+)
+"""Whose a file is, in a long listing of `ls`."""
+
+_LEAST_NAME: Final = 3
+"""Letters and digits: shorter names are parts of words everywhere."""
+
+
+def names_of(texts: Iterable[str], folders: Iterable[str], own: Iterable[str]) -> frozenset[str]:
+    """Return names of people and projects: of homes, files, repositories, folders, and `own`."""
+    found: set[str] = set()
+    for text in (*texts, *folders):
+        found.update(_HOME.findall(text), _OWNER.findall(text))
+        found.update(name for names in _REPOSITORY.findall(text) for name in names)
+    found.update(re.split(r"[\\/]+", folder.rstrip("\\/"))[-1] for folder in folders)
+    return frozenset(
+        each for each in found.union(own) if sum(map(str.isalnum, each)) >= _LEAST_NAME
+    )
+
+
+class Cleaning:
+    """Cleans texts, and counts what it took out. `names` are taken out wherever they are words."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._redaction = Redaction()
+        self._counts: Counter[str] = Counter()
+        ordered = sorted(names, key=len, reverse=True)
+        self._names = (
+            re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(map(re.escape, ordered))})(?![^\W_])")
+            if ordered
+            else None
+        )
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets, addresses, paths and names."""
+        text = self._redaction.text(text)
+        for pattern, kind in ((_ADDRESS, "address"), (_PATH, "path"), (self._names, "name")):
+            if pattern is not None:
+                text, number = pattern.subn(f"[{kind}]", text)
+                self._counts[kind] += number
+        return text
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """How often each kind was taken out; of secrets, how many different ones."""
+        return {"secret": self._redaction.count, **self._counts}

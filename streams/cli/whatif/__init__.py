@@ -1,0 +1,1 @@
+"""`contextgauge what-if`: recorded sessions under other triggers, windows and strategies."""

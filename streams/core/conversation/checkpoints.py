@@ -1,0 +1,133 @@
+"""Compactions as checkpoints: which of a session's lines are its history there.
+
+A session can go on from just before a compaction, with all that its model saw, or from right after
+it, with the summary and what was kept. What follows the summary without continuing the conversation
+belongs to the compaction, as files that a runtime restores.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.history import Edit, History
+from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.compaction.reading.conversation import ConversationReading
+from contextgauge.compaction.reading.lines import Line
+from contextgauge.errors import ConfigError
+from contextgauge.normalise.fork_form import ForkForm
+from contextgauge.records import Json
+
+
+class HeldContext(NamedTuple):
+    """What a fork's model sees: its first `lines` of the session have the history.
+
+    `is_whole`: nothing that the model saw there is missing in them.
+    """
+
+    lines: int
+    messages: int
+    is_whole: bool
+
+
+class SessionCheckpoint(NamedTuple):
+    """A compaction of the main chain, by its number from 1: the context before and after it."""
+
+    number: int
+    before: HeldContext
+    after: HeldContext
+
+
+class _Reader:
+    """A conversation, read up to a line and further."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._at = 0
+        self.reading = ConversationReading()
+
+    def to(self, end: int) -> HeldContext:
+        """Read the lines before one, and return what the model sees then."""
+        for at in range(self._at, end):
+            _add(self.reading, self._lines[at], at)
+        self._at = max(self._at, end)
+        reading = self.reading
+        is_whole = not (reading.is_incomplete or reading.is_without_text)
+        return HeldContext(end, len(reading.history.active), is_whole)
+
+
+def checkpoints(
+    lines: Sequence[Line], boundaries: Sequence[int], form: ForkForm | None
+) -> list[SessionCheckpoint]:
+    """Return the checkpoints of a session, by the places of its boundaries' lines.
+
+    `form` is that of the session's runtime, None where it has none.
+    """
+    reader, found = _Reader(lines), []
+    for number, boundary in enumerate(boundaries, 1):
+        begin = boundary if form is None else form.begin(lines, boundary)
+        before = reader.to(begin)
+        reader.to(boundary + 1)
+        after = reader.to(_end_of(lines, boundary, reader.reading, form))
+        found.append(SessionCheckpoint(number, before, after))
+    return found
+
+
+def active_messages(lines: Sequence[Line]) -> tuple[Sequence[Message], str | None]:
+    """Return what the model sees after these lines, and which model it is."""
+    reader = _Reader(lines)
+    reader.to(len(lines))
+    return reader.reading.history.active, reader.reading.model
+
+
+def before_compaction(history: History, number: int) -> History:
+    """Return a kept conversation as it was just before its compaction of that number, from 1.
+
+    Raises ConfigError where it has no such compaction.
+    """
+    entries = history.after_compaction(number).entries[:-1]
+    # A runtime's own compaction is read as two steps: all is archived, and the summary comes.
+    return History.replay(entries[:-1] if _archives(entries) else entries)
+
+
+def _archives(entries: Sequence[object]) -> bool:
+    last = entries[-1] if entries else None
+    return isinstance(last, Edit) and last.receipt is None
+
+
+def written(messages: Sequence[Message], format_name: FormatName) -> list[tuple[str, Json]]:
+    """Return messages in a format, each with the id of the message that it is of.
+
+    A runtime's instructions are left out, of which another has its own, and what cannot be
+    expressed in the format.
+    """
+    return [
+        (message.id, item)
+        for message in messages
+        if message.role != "system"
+        for item in write_messages([message], format_name)
+    ]
+
+
+def _end_of(
+    lines: Sequence[Line], boundary: int, reading: ConversationReading, form: ForkForm | None
+) -> int:
+    """Return where the lines of a compaction end: before the one that continues with something."""
+    trial = reading.copy()
+    known = {each.id for each in trial.history.active}
+    for at in range(boundary + 1, len(lines)):
+        if form is not None and form.begins_turn(lines[at]):
+            return at
+        _add(trial, lines[at], at)
+        if any(_goes_on(each) for each in trial.history.active if each.id not in known):
+            return at
+    return len(lines)
+
+
+def _goes_on(message: Message) -> bool:
+    return message.compaction is None and (message.role != "user" or message.is_user_turn)
+
+
+def _add(reading: ConversationReading, line: Line, at: int) -> None:
+    with suppress(ConfigError):  # which makes the conversation incomplete
+        reading.add(line, f"m{at}")

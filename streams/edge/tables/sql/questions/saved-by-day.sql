@@ -1,0 +1,10 @@
+-- How many tokens did compactions remove from contexts, day by day?
+SELECT
+    day,
+    count(*) AS measured,
+    sum(tokens_saved) AS tokens_saved,
+    round(avg(tokens_saved)) AS average_saved_tokens
+FROM compactions
+WHERE day IS NOT NULL AND tokens_saved IS NOT NULL
+GROUP BY day
+ORDER BY day;

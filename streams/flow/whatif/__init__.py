@@ -1,0 +1,1 @@
+"""Compacting recorded conversations again, by the engine."""

@@ -1,0 +1,93 @@
+"""A session's stored records are enough for an answer; what is not stored is left out."""
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from contextgauge.frozen import replace
+from contextgauge.pricing import Price
+from schemas.records import ContextReading, Record
+from schemas.views import STREAM_ENTRIES
+from streams.codec.what_if import what_if_document
+from streams.core.until_compaction import Threshold
+from streams.core.whatif.answers import WhatIfAnswer, priced, stored_answer
+from streams.core.whatif.new_settings import read_triggers, setting_of
+from streams.flow.simulator import SimulationOptions
+from tests.core.history import START_MS, History
+from tests.core.whatif.whatif_kit import PRICE, derived, price_at
+
+SETTINGS = [setting_of(each) for each in read_triggers("60%, 150_000")]
+
+
+def answer(records: list[Record]) -> WhatIfAnswer:
+    return stored_answer(records, SETTINGS, price_at, (50, 75))
+
+
+def reading(told: History, used: int) -> Record:
+    record = told.reading(used)
+    assert isinstance(record.data, ContextReading)
+    return replace(record, data=replace(record.data, response_id=record.id))
+
+
+def test_a_session_is_compared_by_model_chain_and_rule() -> None:
+    options = SimulationOptions(seed=1, sessions=1, turns=150, providers=("claude",))
+    found = answer(list(derived(options, 3_000)))
+    assert found.is_whole
+    document = what_if_document(found)
+    assert [each["name"] for each in document["settings"]] == ["60%", "150,000"]
+    chain, (model, *_) = document["chains"][0], document["models"]
+    assert "reproduced" in {each["verdict"] for each in chain["compactions"]}
+    less, more = (each["totals"]["compactions"] for each in model["settings"])
+    assert less > more >= model["recorded"]["compactions"] > 0
+    assert [len(each["compactions"]) for each in chain["settings"]] == [less, more]
+    boundaries = next(row for row in document["rules"] if row["kind"] == "compact_boundary")
+    assert boundaries["settings"] == [less, more]
+    assert boundaries["derived_again"] is None
+
+
+def test_of_a_longer_session_what_is_stored_is_compared() -> None:
+    told = History()
+    boundary = told.boundary(number=1)
+    readings = [reading(told, 20_000 + 50 * number) for number in range(STREAM_ENTRIES)]
+    many = answer([boundary, *readings])
+    # The boundary is stored, the readings before it are not.
+    assert [each.compactions for each in (chain.log for chain in many.chains)] == [[]]
+    assert (len(many.chains[0].log.turns), many.is_whole) == (STREAM_ENTRIES, False)
+    first = reading(told, 20_000)
+    events = [told.boundary(number=number) for number in range(STREAM_ENTRIES)]
+    few = answer([told.info(runtime="claude-code"), first, *events, reading(told, 30_000)])
+    # Boundaries between the two readings may be missing: the first one is left out.
+    assert [turn.used for turn in few.chains[0].log.turns] == [30_000]
+    assert (few.chains[0].log.runtime, few.is_whole) == ("claude-code", False)
+
+
+def test_triggers_are_percentages_or_tokens_and_named() -> None:
+    assert read_triggers("60%, 12.5, 150_000,") == [
+        Threshold(percent=60),
+        Threshold(percent=12.5),
+        Threshold(tokens=150_000),
+    ]
+    for wrong in ("x", "0", "101%", "9" * 13):
+        with pytest.raises(ValueError, match=re.escape(wrong)):
+            read_triggers(f"50,{wrong}")
+    sixty = Threshold(percent=60)
+    assert setting_of(sixty, 400_000, "default").name == "60% of 400,000, default"
+    assert setting_of(None).name == "recorded trigger"
+    assert setting_of(None, 400_000).name == "window 400,000"
+
+
+def test_prices_are_of_the_hour_where_a_time_is_known() -> None:
+    asked: list[tuple[str | None, datetime | None]] = []
+
+    def lookup(model: str | None, when: datetime | None, _tier: str | None) -> Price:
+        asked.append((model, when))
+        return PRICE
+
+    told = History()
+    records = [reading(told, 5), reading(told, 6)]
+    untimed = History(sequence=told.sequence, at=None)
+    (chain,) = stored_answer([*records, reading(untimed, 7)], (), priced(lookup), ()).chains
+    hour = datetime.fromtimestamp(START_MS / 1_000, UTC)
+    assert asked == [("claude-sonnet-5", hour), ("claude-sonnet-5", None)]
+    assert chain.recorded["claude-sonnet-5"].cost.is_complete
