@@ -153,6 +153,10 @@ def _none_of_it(_: str) -> str:
     return ""
 
 
+def _any(_: Body) -> bool:
+    return True
+
+
 _NO_FIELDS: Final[Fields] = {}
 
 
@@ -280,11 +284,22 @@ class Joined(NamedTuple):
     files that belong to it, as patterns of paths from its folder, in which `{}` is its name without
     the suffix. `lines` gives the lines' objects of the document and of those others: for each
     pattern the objects of its files, by their names.
+
+    `below` are further files that belong to each of the others, as a pattern in which `{}` is that
+    one's name without its ending; those that `is_kept` holds of are the next objects for `lines`.
+    A change of them alone is not looked for: the runtime writes the other one again after them.
+    `above` is the field that names the document in the same folder which the session belongs to:
+    the last objects for `lines` are that one, what it belongs to, and so on. `title` is the field
+    with the session's title.
     """
 
     suffix: str
     others: tuple[str, ...]
     lines: Callable[[Body, Sequence[Sequence[Body]]], Iterable[Body]]
+    below: str | None = None
+    is_kept: Callable[[Body], bool] = _any
+    above: str | None = None
+    title: str | None = None
 
 
 class Adapter(NamedTuple):
@@ -339,6 +354,8 @@ class Adapter(NamedTuple):
     """
     other_files: tuple[str, ...] = ()
     """The same of files next to them which are not transcripts, as a history of commands."""
+    closed: str | None = None
+    """A regular expression of what it adds to the name of a session's file once that is over."""
     folders: Folders | None = None
     settings: SettingsReading | None = None
     """Of automatic compaction; its homes are those of `folders`."""

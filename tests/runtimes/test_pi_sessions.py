@@ -22,6 +22,7 @@ from schemas.records import (
 from streams.edge.files import reading as files
 from streams.edge.files.names import is_no_transcript, name_of
 from tests.core.given import Given, every, limits, one
+from tests.edge.follower_kit import Bench
 from tests.runtimes.pi_captures import (
     ORIGIN,
     SESSION,
@@ -247,6 +248,27 @@ def test_r01_entries_without_a_head_are_of_the_session_that_a_runtimes_path_name
     assert {line.session_hint for line in own} == {SESSION}
     (other,) = files.read(files.expand([str(tmp_path / "other.jsonl")]))
     assert {line.session_hint for line in other} == {None}
+
+
+def test_a_session_that_openclaw_reset_is_read_as_one_of_its_own(tmp_path: Path) -> None:
+    """As in a public folder, where another session has the name of the file that was renamed."""
+    path = f".openclaw/agents/main/sessions/{SESSION}.jsonl"
+    ending = "2026-04-09T02-00-35.114Z"
+    other = [{**SESSION_ENTRIES[0], "id": ORIGIN}, *SESSION_ENTRIES[3:]]
+    write(tmp_path, {path: SESSION_ENTRIES})
+    following = Bench([str(tmp_path)])
+    assert len(following.lines()) == len(SESSION_ENTRIES)
+    (tmp_path / path).rename(tmp_path / f"{path}.reset.{ending}")
+    write(tmp_path, {path: other, f"{path}.deleted.{ending}": other})
+    following.clock.at_s += 60
+    assert len(following.lines()) == len(other)
+    found = {each.name[len(str(tmp_path / path)) :] for each in files.expand([str(tmp_path)])}
+    assert found == {"", f".reset.{ending}"}
+    assert name_of(f"/h/{path}.reset.{ending}.zst").session == SESSION
+    read = {
+        line.session_hint for block in files.read(files.expand([str(tmp_path)])) for line in block
+    }
+    assert read == {SESSION, ORIGIN}
 
 
 def test_openclaws_traces_are_refused_with_what_to_read_instead(tmp_path: Path) -> None:

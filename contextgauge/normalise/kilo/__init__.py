@@ -1,8 +1,10 @@
-"""Kilo CLI: built on opencode, whose tables its database has."""
+"""Kilo CLI: built on opencode, as which it stores sessions."""
 
 from typing import Final
 
-from contextgauge.normalise.opencode import database_adapter
+from contextgauge.normalise.opencode import stored_adapter
 from contextgauge.normalise.tells import Compared
 
-ADAPTERS: Final = (database_adapter("Kilo CLI", "kilo", "7.6", Compared(3, 95), runtime="kilo"),)
+ADAPTERS: Final = (
+    stored_adapter("Kilo CLI", "kilo", "7.6", Compared(3, 95), stored_at="kilo/", runtime="kilo"),
+)

@@ -117,21 +117,24 @@ ADAPTERS: Final = (
         tells=TELLS._replace(
             version="2026.9",
             compared=Compared(
-                79,
-                2_704,
-                2,
+                103,
+                7_303,
+                4,
                 mended=30,
                 sources=("bhagya554/AITesterBlueprint_OpenClawMasterClass: agents/main/sessions",),
             ),
             own_cost=Source.UNKNOWN,
-            note="From 2026.8 on, the sessions of an agent are in a database. A session that was "
-            "reset is left out: its file has another ending.",
+            note="From 2026.8 on, the sessions of an agent are in a database. Sessions that were "
+            "reset are read, and those that were deleted are left out: OpenClaw keeps the files of "
+            "both, with other endings.",
         ),
         files=(
             rf"agents/[^/]+/sessions/(?P<session>{UUID})(?:-topic-[^/]*)?\.jsonl",
             r"agents/[^/]+/agent/openclaw-agent\.sqlite",
         ),
         other_files=(r"agents/[^/]+/sessions/[^/]+\.(?:trajectory|checkpoint\.[^/]*)\.jsonl",),
+        # src/config/sessions/artifacts.ts; with `.deleted.` is what a person did not want to keep.
+        closed=r"\.reset\.\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d{3})?Z",
         marks=(
             # src/auto-reply/reply: what is known of who wrote, and when, comes before the words.
             TextMark(

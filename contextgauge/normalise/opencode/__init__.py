@@ -1,7 +1,8 @@
-"""opencode: the events of `opencode run --format json`, and its database's rows as such events.
+"""opencode: the events of `opencode run --format json`, and what it stores of them.
 
-Checked against anomalyco/opencode (packages/opencode up to 1.18; sql.ts, projector.ts and
-compaction.ts of packages/core at 2.0), and databases that 1.15 to 2.0.26 wrote.
+Before 1.2 that is in JSON files (`stored`), since then in a database (`tables`). Checked against
+anomalyco/opencode (packages/opencode up to 1.18; sql.ts, projector.ts and compaction.ts of
+packages/core at 2.0), databases that 1.15 to 2.0.26 wrote, and files that 0.5 to 1.0 wrote.
 
 An event holds one part of a message. `step-finish` has the usage of one call of the model, next to
 the input what was cached; a part `compaction` asks for one, and the call that answers it is of a
@@ -17,11 +18,12 @@ from typing import Final
 
 from contextgauge.normalise.adapter import (
     Adapter,
-    Database,
+    Fields,
     Folders,
     Inside,
     LineType,
     Meaning,
+    Sign,
     named,
 )
 from contextgauge.normalise.fields import (
@@ -34,6 +36,7 @@ from contextgauge.normalise.fields import (
     text,
     truth,
 )
+from contextgauge.normalise.opencode import stored, tables
 from contextgauge.normalise.served_models import served_model
 from contextgauge.normalise.signals import (
     Body,
@@ -72,16 +75,17 @@ def step_finish(runtime: Runtime, body: Body) -> tuple[Signal, ...]:
     if tokens is None:
         return ()
     usage, output = _counts(tokens)
-    if not usage.used:  # what a provider does not report is written as 0
-        return ()
     message = mapping(body, "message") or {}
+    # What a provider does not report is written as 0.
     if flag(message, "summary"):
-        cost = summary_cost(usage, output)
-        trigger = _TRIGGERS.get(truth(message, "auto"))
+        cost = summary_cost(usage, output) if usage.used else None
+        trigger, written = _TRIGGERS.get(truth(message, "auto")), text(part, "text")
         return (
             *_facts(runtime, body),
-            Boundary(trigger, None, None, None, None, {}, None, receipt=cost),
+            Boundary(trigger, None, None, None, None, {}, written, receipt=cost),
         )
+    if not usage.used:
+        return ()
     key = name(part, "id")
     response = Response(
         key, key, _model(message), usage, output, (), exhausted=False, boundary=None, is_whole=True
@@ -162,179 +166,68 @@ def _facts(runtime: Runtime, body: Body) -> tuple[SessionFacts, ...]:
     return (SessionFacts(runtime, version, None, folder, None, only_new=is_subagent),)
 
 
-_MAIN: Final = """
-WITH RECURSIVE main(id, session_id) AS (
-    SELECT id, id FROM $session
-    WHERE parent_id IS NULL OR parent_id NOT IN (SELECT id FROM $session)
-    UNION ALL
-    SELECT $session.id, main.session_id FROM $session JOIN main ON $session.parent_id = main.id
-)"""
-"""The session that each one is of: a subagent's whose parent was deleted is one of its own."""
-
-_ROWS: Final = """
-$main, own AS (
-    SELECT part.rowid AS number, part.id, part.message_id, part.time_created,
-        CASE WHEN json_valid(part.data) THEN part.data ELSE 'null' END AS data,
-        CASE WHEN json_valid(message.data) THEN message.data ELSE 'null' END AS message,
-        session.id AS session_id, session.parent_id, session.directory, session.version,
-        session.time_created AS begun_ms
-    FROM part
-    JOIN message ON message.id = part.message_id
-    JOIN session ON session.id = message.session_id
-    WHERE part.rowid > :after
-)
-SELECT own.number, own.id, json_object(
-    'runtime', '$runtime',
-    'type', replace(json_extract(own.data, '$.type'), '-', '_'),
-    'timestamp', own.time_created,
-    'sessionID', coalesce(main.session_id, own.session_id),
-    'agentId', iif(main.session_id <> own.session_id, own.session_id, NULL),
-    'isSidechain', json(iif(main.session_id <> own.session_id, 'true', 'false')),
-    'part', json_object(
-        'id', own.id,
-        'messageID', own.message_id,
-        'type', json_extract(own.data, '$.type'),
-        'tokens', json(json_extract(own.data, '$.tokens')),
-        'auto', json(iif(json_extract(own.data, '$.auto'), 'true', 'false')),
-        'text', json_extract(own.data, '$.text'),
-        'synthetic', json(iif(json_extract(own.data, '$.synthetic'), 'true', 'false')),
-        'ignored', json(iif(json_extract(own.data, '$.ignored'), 'true', 'false'))),
-    'message', json_object(
-        'role', json_extract(own.message, '$.role'),
-        'modelID', json_extract(own.message, '$.modelID'),
-        'providerID', json_extract(own.message, '$.providerID'),
-        'summary', json(iif(json_extract(own.message, '$.summary') IS 1, 'true', 'false')),
-        'auto', json((
-            SELECT iif(json_extract(asked.data, '$.auto'), 'true', 'false') FROM part AS asked
-            WHERE asked.message_id = json_extract(own.message, '$.parentID')
-                AND CASE WHEN json_valid(asked.data)
-                    THEN json_extract(asked.data, '$.type') = 'compaction' END))),
-    'session', json_object('directory', own.directory, 'version', own.version))
-FROM own LEFT JOIN main ON main.id = own.session_id
-WHERE (json_extract(own.data, '$.type') IN ('step-finish', 'compaction')
-        OR (json_extract(own.data, '$.type') = 'text'
-            AND json_extract(own.message, '$.role') = 'user'))
-    AND json_extract(own.message, '$.time.created') >= own.begun_ms
-ORDER BY own.number LIMIT :limit
-"""
-"""Parts that are written once, and of them what does not change: the part that asks for a
-compaction gets another field at its end. A fork's copies are older than its session: they are left
-out. A row that is no JSON says nothing."""
-
-_MESSAGES: Final = """
-$main, own AS (
-    SELECT session_message.rowid AS number, session_message.id, session_message.type,
-        session_message.time_created, session_message.time_updated,
-        CASE WHEN json_valid(session_message.data) THEN session_message.data ELSE '{}' END AS data,
-        session_v2.id AS session_id, session_v2.parent_id, session_v2.directory, session_v2.version
-    FROM session_message
-    JOIN session_v2 ON session_v2.id = session_message.session_id
-    WHERE session_message.rowid > :after
-        AND session_message.type IN ('user', 'assistant', 'compaction')
-        AND session_message.time_created >= session_v2.time_created
-        AND NOT EXISTS ($copied)
-)
-SELECT own.number, own.id, CASE
-    WHEN type = 'assistant' AND json_extract(data, '$.time.completed') IS NULL THEN NULL
-    WHEN type = 'compaction' AND json_extract(data, '$.status') IS 'running' THEN NULL
-    ELSE json_object(
-        'runtime', '$runtime',
-        'type', CASE type WHEN 'user' THEN 'text' WHEN 'assistant' THEN 'step_finish'
-            ELSE 'compacted' END,
-        'timestamp', CASE type WHEN 'assistant' THEN json_extract(data, '$.time.completed')
-            WHEN 'compaction' THEN time_updated ELSE time_created END,
-        'sessionID', coalesce(main.session_id, own.session_id),
-        'agentId', iif(main.session_id <> own.session_id, own.session_id, NULL),
-        'isSidechain', json(iif(main.session_id <> own.session_id, 'true', 'false')),
-        'part', json_object(
-            'id', own.id,
-            'status', json_extract(data, '$.status'),
-            'created', time_created,
-            'tokens', json(iif(json_type(data, '$.tokens') = 'object', json_set(
-                json_extract(data, '$.tokens'), '$.total',
-                json_extract(data, '$.tokens.input') + json_extract(data, '$.tokens.output')
-                    + json_extract(data, '$.tokens.reasoning')
-                    + json_extract(data, '$.tokens.cache.read')
-                    + json_extract(data, '$.tokens.cache.write')), NULL)),
-            'auto', json(iif(json_extract(data, '$.reason') IS 'auto', 'true', 'false')),
-            'text', coalesce(json_extract(data, '$.text'), json_extract(data, '$.summary'),
-                iif(type = 'compaction', json_extract(data, '$.error.message'), NULL))),
-        'message', json_object(
-            'role', type,
-            'modelID', json_extract(data, '$.model.id'),
-            'providerID', json_extract(data, '$.model.providerID')),
-        'session', json_object('directory', own.directory, 'version', own.version)) END
-FROM own LEFT JOIN main ON main.id = own.session_id
-ORDER BY own.number LIMIT :limit
-"""
-"""Messages of 2.0: as it copies those of the older tables, which it keeps, these are left out, as
-are a fork's copies."""
-
-_COPIED: Final = (
-    "SELECT 1 FROM message WHERE message.id = session_message.id",
-    "SELECT 1 FROM sqlite_master WHERE name = 'message'",
-)
-"""Of a database with the older tables, and of one without them."""
-
-_LISTED: Final = """
-$main
-SELECT $session.id, title FROM $session LEFT JOIN main ON main.id = $session.id
-WHERE coalesce(main.session_id, $session.id) = $session.id
-"""
-
-
-def _of_table(query: str, table: str) -> str:
-    return query.replace("$main", _MAIN).replace("$session", table)
-
-
-_SESSIONS: Final = (_of_table(_LISTED, "session"), _of_table(_LISTED, "session_v2"))
-_QUERIES: Final = (
-    _of_table(_ROWS, "session"),
-    *(_of_table(_MESSAGES, "session_v2").replace("$copied", each) for each in _COPIED),
-)
-
-_PARTS: Final = {
-    **named(Meaning.NAME, "id messageID"),
+_FIELDS: Final[Fields] = {
+    **named(Meaning.NAME, "runtime agentId"),
     **named(Meaning.LONG_NAME, "sessionID"),
-    **named(Meaning.WORD, "type status"),
-    **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost created"),
+    **named(Meaning.FIGURES, "timestamp isSidechain"),
+    "part": Inside(
+        {
+            **named(Meaning.NAME, "id messageID"),
+            **named(Meaning.LONG_NAME, "sessionID"),
+            **named(Meaning.WORD, "type status"),
+            **named(Meaning.FIGURES, "tokens auto overflow synthetic ignored cost created"),
+            "text": Meaning.TEXT,
+        }
+    ),
+    "message": Inside(
+        {
+            **named(Meaning.NAME, "modelID providerID"),
+            **named(Meaning.WORD, "role"),
+            **named(Meaning.FIGURES, "summary auto"),
+        }
+    ),
+    "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
 }
 
 
-def database_adapter(
-    label: str, key: Runtime, version: str, compared: Compared, **sign: object
+def stored_adapter(
+    label: str,
+    key: Runtime,
+    version: str,
+    compared: Compared,
+    *,
+    stored_at: str,
+    **sign: object,
 ) -> Adapter:
-    """Return the adapter of a runtime with opencode's tables, whose lines have this sign, too."""
-    signs = ({**sign, "sessionID": str, "part": dict},)
+    """Return the adapter of a runtime that stores sessions as opencode does.
+
+    Its lines have this sign, too; `stored_at` is how the path of the folder of its JSON files ends.
+    """
+    line: Sign = {**sign, "sessionID": str, "part": dict}
     return Adapter(
         label=label,
-        signs=signs,
-        line_signs=signs,
+        signs=(line, stored.SESSION),
+        line_signs=(line,),
         types={
             "step_finish": LineType(partial(step_finish, key), moment=moment),
             "compaction": LineType(partial(compaction, key), moment=moment),
             "compacted": LineType(partial(compacted, key), moment=moment),
             "text": LineType(words, prompt=prompt, moment=moment),
         },
-        fields={
-            **named(Meaning.NAME, "runtime agentId"),
-            **named(Meaning.LONG_NAME, "sessionID"),
-            **named(Meaning.FIGURES, "timestamp isSidechain"),
-            "part": Inside({**_PARTS, "text": Meaning.TEXT}),
-            "message": Inside(
-                {
-                    **named(Meaning.NAME, "modelID providerID"),
-                    **named(Meaning.WORD, "role"),
-                    **named(Meaning.FIGURES, "summary auto"),
-                }
-            ),
-            "session": Inside({"directory": Meaning.LONG_NAME, "version": Meaning.NAME}),
-        },
+        fields=_FIELDS,
         spelling=COMMON._replace(session=("sessionID",)),
         cause=cause,
         compacts_itself=True,
-        database=Database(tuple(each.replace("$runtime", key) for each in _QUERIES), _SESSIONS),
-        files=(rf"{key}[^/]*\.db",),
+        database=tables.database(key),
+        joined=stored.joined(key),
+        files=(
+            rf"{key}[^/]*\.db",
+            stored_at + r"storage/session/[^/]+/(?P<session>ses_[^/]+)\.json",
+        ),
+        other_files=(
+            rf"{key}/(?:storage|project/[^/]+/storage/session)/(?:message|part)(?:/.*)?",
+            r"(?:message|part)/(?:ses|msg)_[^/]+(?:/.*)?",
+        ),
         folders=Folders(("XDG_DATA_HOME",), ("~/.local/share",), key),
         prompt_words=('"text"',),
         tells=Tells(
@@ -351,16 +244,19 @@ def database_adapter(
             subagents=Source.MEASURED,
             note="A window is known where the model's maker serves it. Up to 1.18 a compaction "
             "that failed is one without an end; from 2.0 on one is seen once it has ended, with "
-            "its summary.",
+            "its summary. Before 1.2 sessions are JSON files: next to a database, which has them "
+            "too, they are left out, unless their own folder is named. Those of before 0.3 are "
+            "not read.",
         ),
     )
 
 
 ADAPTERS: Final = (
-    database_adapter(
+    stored_adapter(
         "opencode",
         "opencode",
         "2.0.26",
-        Compared(1, 26, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+        Compared(3, 33, sources=("suhd550-dev/stunning-memory: opencode.db",)),
+        stored_at="(?<!kilo/)",
     ),
 )

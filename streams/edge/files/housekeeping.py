@@ -6,14 +6,17 @@ without the folders of their days. Through all that a rollout keeps its name and
 is known by one path: that of the plain file in the folder of its day.
 """
 
+import fnmatch
 import os
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from glob import escape, glob
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from contextgauge.normalise.adapter import Adapter, Joined
 from contextgauge.normalise.runtimes import ADAPTERS, JOINED
 
 SUFFIX: Final = ".jsonl"
@@ -32,14 +35,31 @@ _ARCHIVES: Final = tuple(
 )
 """The runtimes that move transcripts to an archive, and the names of what they move."""
 
+_CLOSED: Final = re.compile(
+    rf"(?<={re.escape(SUFFIX)})(?:{'|'.join(each.closed for each in ADAPTERS if each.closed)})"
+    rf"(?=(?:{re.escape(COMPRESSED)})?\Z)"
+)
 
-_JOINED: Final = tuple((joined.suffix, joined.others) for _, joined in JOINED if joined.others)
-_JOINED_SUFFIXES: Final = tuple(suffix for suffix, _ in _JOINED)
+_JOINED: Final = tuple(
+    ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
+    for adapter, joined in JOINED
+)
+_JOINED_SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
 
 
 def plain_path(path: str) -> str:
     """Return the path of a transcript while it is not compressed."""
     return path.removesuffix(COMPRESSED) if path.endswith(SUFFIXES[1]) else path
+
+
+def is_lines(name: str) -> bool:
+    """Return whether a file is one of lines, by its name."""
+    return open_path(name).endswith(SUFFIXES)
+
+
+def open_path(path: str) -> str:
+    """Return the path that a transcript had before its session was over."""
+    return _CLOSED.sub("", path)
 
 
 def known_path(path: str) -> str:
@@ -78,19 +98,43 @@ def archive_of(folder: str) -> str | None:
     return None
 
 
-def parts_of(path: str) -> list[list[str]]:
-    """Return the files that belong to a session's document, for each pattern; none of any other."""
+def joined_at(path: str) -> Iterator[tuple[Adapter, Joined]]:
+    """Yield the runtimes of whose sessions' documents a path may be one."""
+    shown = path.replace(os.sep, "/")
+    for patterns, adapter, joined in _JOINED if shown.endswith(_JOINED_SUFFIXES) else ():
+        if shown.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns):
+            yield adapter, joined
+
+
+def parts_of(path: str, joined: Joined) -> list[list[str]]:
+    """Return the files that belong to a session's document, for each pattern of its others."""
     folder, name = os.path.split(path)
-    shown = f"/{name}"
-    for suffix, patterns in _JOINED if shown.endswith(_JOINED_SUFFIXES) else ():
-        if shown.endswith(suffix):
-            stem = escape(shown.removesuffix(suffix).removeprefix("/"))
-            found = (glob(each.replace("{}", stem), root_dir=folder) for each in patterns)  # noqa: PTH207 -- done for thousands
-            return [
-                [os.path.join(folder, each) for each in sorted(part, key=_by_number)]  # noqa: PTH118 -- as above
-                for part in found
-            ]
-    return []
+    stem = f"/{name}".removesuffix(joined.suffix).removeprefix("/")
+    return [_found(folder, each, stem) for each in joined.others]
+
+
+def below(parts: Iterable[str], pattern: str) -> list[str]:
+    """Return the files that belong to others of a session, by a pattern of their paths."""
+    own = ((folder, os.path.splitext(name)[0]) for folder, name in map(os.path.split, parts))  # noqa: PTH122 -- done for thousands
+    return [each for folder, stem in own for each in _found(folder, pattern, stem)]
+
+
+def _found(folder: str, pattern: str, stem: str) -> list[str]:
+    """Return the files that a pattern describes from a folder, in order."""
+    place, name = os.path.split(os.path.join(folder, pattern))  # noqa: PTH118 -- done for thousands
+    if "*" in place:
+        inside = pattern.replace("{}", escape(stem))
+        names = glob(inside, root_dir=folder)  # noqa: PTH207 -- as above
+        place = folder
+    else:
+        place = place.replace("{}", stem)
+        try:
+            listed = os.listdir(place)  # noqa: PTH208 -- as above
+        except OSError:
+            return []
+        names = fnmatch.filter(listed, name.replace("{}", escape(stem)))
+    begin = os.path.join(place, "")  # noqa: PTH118 -- as above
+    return [begin + each for each in sorted(names, key=_by_number)]
 
 
 def _by_number(name: str) -> tuple[int, str]:
@@ -98,10 +142,17 @@ def _by_number(name: str) -> tuple[int, str]:
     return len(name), name
 
 
+_LAST: Final = 8
+"""Of files with the messages or events of a session: its runtime writes the last ones."""
+
+
 def metadata_of(place: str) -> os.stat_result:
     """Return a file's metadata, with that of the files which belong to it. Raises OSError."""
     status = os.stat(place)  # noqa: PTH116 -- done for thousands, each moment
-    others = [f"{place}-wal"] if place.endswith(DATABASES) else chain(*parts_of(place))
+    parts = (each for _, joined in joined_at(place) for each in parts_of(place, joined))
+    others = (
+        [f"{place}-wal"] if place.endswith(DATABASES) else chain(*(each[-_LAST:] for each in parts))
+    )
     all_of_it = [status]
     for path in others:
         with suppress(OSError):

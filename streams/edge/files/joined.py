@@ -8,17 +8,21 @@ are made again whenever one of the files has changed, and are in memory as a who
 
 import errno
 import os
-import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final
 
 from contextgauge.normalise.adapter import Adapter, Joined
-from contextgauge.normalise.runtimes import JOINED, has_sign_of
+from contextgauge.normalise.fields import text
+from contextgauge.normalise.runtimes import has_sign_of
 from contextgauge.normalise.signals import Body
+from contextgauge.records import Json
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.edge.files.content import HELD_LINE_BYTES, Content, UnreadableDocumentError
-from streams.edge.files.housekeeping import parts_of
+from streams.edge.files.housekeeping import below, joined_at, parts_of
 
 _Seen = tuple[str, int, int, int]
 """A file's path, time of its last change, size and inode: while they stay, its content does."""
@@ -26,11 +30,9 @@ _Seen = tuple[str, int, int, int]
 _HALF: Final = ("not_json", "not_utf8")
 """What a document looks like of which only a part is there."""
 
-_SUFFIXES: Final = tuple(joined.suffix for _, joined in JOINED)
-_PATHS: Final = tuple(
-    ([re.compile(rf"(?:.*/)?{each}", re.DOTALL) for each in adapter.files], adapter, joined)
-    for adapter, joined in JOINED
-)
+_PASSED_MOST: Final = 65_536
+_passed: dict[_Seen, None] = {}
+"""Files that lines need nothing of: most of a session's are, and each look would read them all."""
 
 
 class JoinedContent(Content):
@@ -57,15 +59,32 @@ class JoinedContent(Content):
 
     def size(self) -> int:
         """Return how many bytes its lines have by now. Raises OSError."""
-        parts = parts_of(self._path)
+        joined, parts = self._joined, parts_of(self._path, self._joined)
+        if joined.below is not None:
+            parts.append(below(chain(*parts), joined.below))
         main_seen, *others_seen = seen = tuple(map(_seen, (self._path, *chain(*parts))))
         if seen != self._seen:
             main, rest = self._main(main_seen), iter(others_seen)
-            others = [[_document(each) for each in islice(rest, len(part))] for part in parts]
-            bodies = self._joined.lines(main, others)
+            kept = _Kept(joined.is_kept, os.path.basename(self._path))  # noqa: PTH119 -- done for each look
+            others = [list(kept.of(islice(rest, len(part)))) for part in parts]
+            if joined.above is not None:
+                others.append(list(self._above(main, joined.above)))
+            bodies = joined.lines(main, others)
             self._lines = b"".join(codec.dumps(body) + b"\n" for body in bodies)
             self._seen = seen
         return len(self._lines)
+
+    def _above(self, document: Body, field: str) -> Iterator[Body]:
+        """Yield the documents that the session belongs to, the nearest first. Raises OSError."""
+        folder = Path(self._path).parent
+        known: set[Json] = {None}
+        while (named := document.get(field)) not in known and isinstance(named, str):
+            known.add(named)
+            path = folder / f"{named}{self._joined.suffix}"
+            if path.parent != folder or not path.is_file():
+                return
+            document = _document(_seen(str(path)))
+            yield document
 
     def _main(self, seen: _Seen) -> Body:
         """Return the session's own document. Raises OSError where it is one of another runtime."""
@@ -88,19 +107,51 @@ class JoinedContent(Content):
         self._lines, self._seen, self._opened = b"", None, None
 
 
+class _Kept:
+    """The objects of files that a session's lines need, up to what is held in memory together."""
+
+    def __init__(self, is_kept: Callable[[Body], bool], session: str) -> None:
+        self._is_kept, self._session = is_kept, session
+        self._bytes = 0
+
+    def of(self, files: Iterable[_Seen]) -> Iterator[Body]:
+        """Yield what is kept. Raises OSError; UnreadableDocumentError where it is too much."""
+        for seen in files:
+            if seen in _passed:
+                continue
+            body = _document(seen)
+            if not self._is_kept(body):
+                if len(_passed) >= _PASSED_MOST:
+                    _passed.clear()
+                _passed[seen] = None
+                continue
+            self._bytes += seen[2]
+            if self._bytes > HELD_LINE_BYTES:
+                raise UnreadableDocumentError(
+                    f"the files of {self._session} have more than {HELD_LINE_BYTES:,} bytes: a "
+                    "session is read whole, up to so many",
+                    may_be_written=False,
+                )
+            yield body
+
+
 def open_joined(path: str) -> JoinedContent | None:
     """Open a session's document; None for a file that is none. Raises OSError."""
-    shown = path.replace(os.sep, "/")
-    if not shown.endswith(_SUFFIXES):
-        return None
-    for patterns, adapter, joined in _PATHS:
-        is_named = shown.endswith(joined.suffix) and any(each.fullmatch(shown) for each in patterns)
-        if not is_named:
-            continue
-        seen, *_ = map(_seen, (path, *chain(*parts_of(path))))
+    for adapter, joined in joined_at(path):
+        seen, *_ = map(_seen, (path, *chain(*parts_of(path, joined))))
         document = _document(seen)
         if has_sign_of(adapter, document):
             return JoinedContent(path, adapter, joined, (seen, document))
+    return None
+
+
+def title_in(path: str) -> str | None:
+    """Return what a runtime calls the session of a document; None where it says nothing."""
+    for adapter, joined in joined_at(path):
+        if joined.title is not None:
+            with suppress(OSError):
+                document = _document(_seen(path))
+                return text(document, joined.title) if has_sign_of(adapter, document) else None
     return None
 
 

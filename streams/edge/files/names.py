@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.normalise.runtimes import ADAPTERS
-from streams.edge.files.housekeeping import DATABASES, DOCUMENT, SUFFIX, known_path
+from streams.edge.files.housekeeping import DATABASES, DOCUMENT, SUFFIX, known_path, open_path
 
 SUBAGENTS: Final = "subagents"
 """The folder of a session's subagents."""
@@ -69,7 +69,7 @@ _OTHERS: Final = _compiled(*(pattern for each in ADAPTERS for pattern in each.ot
 @lru_cache(maxsize=65_536)  # asked for thousands, each moment
 def name_of(path: str) -> TranscriptName:
     """Return what a transcript's path says."""
-    known = known_path(path)
+    known = known_path(open_path(path))
     folder, file = os.path.split(known)
     shown = known.replace(os.sep, "/")
     matches = filter(None, (each.match(shown) for each in _FILES))

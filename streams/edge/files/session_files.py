@@ -18,7 +18,8 @@ from streams.edge.files.content import Content
 from streams.edge.files.database import titles_in
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
 from streams.edge.files.housekeeping import DATABASES, plain_path
-from streams.edge.files.names import is_runtimes_own, name_of
+from streams.edge.files.joined import title_in
+from streams.edge.files.names import is_no_transcript, is_runtimes_own, name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.watch import find_file
@@ -89,7 +90,7 @@ class SessionFiles:
         return sorted(session for session in self._paths if session.startswith(prefix))
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
-        """Return the first prompts of sessions, or what their runtime's database calls them."""
+        """Return the first prompts of sessions, or what their runtime calls them."""
         # The folders are listed again only where other sessions are unknown than last time.
         if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
@@ -104,6 +105,9 @@ class SessionFiles:
         return titles
 
     def _first_prompt(self, paths: Sequence[Path]) -> str | None:
+        named = title_in(str(paths[-1]))
+        if named is not None:
+            return named
         prompts = map(self._prompts.of, paths)
         return next((prompt for prompt in prompts if prompt is not None), None)
 
@@ -120,6 +124,11 @@ class SessionFiles:
                     if shown.session is not None and shown.is_main:
                         copies = found.setdefault(shown.session, {})
                         copies.setdefault(plain_path(name), []).append(place)
+                folders[:] = (
+                    each
+                    for each in folders
+                    if not is_no_transcript(os.path.join(parent, each))  # noqa: PTH118 -- as above
+                )
         self._paths |= {
             session: [_last_written(paths[name]) for name in sorted(paths)]
             for session, paths in found.items()

@@ -25,6 +25,7 @@ from streams.edge.files.housekeeping import (
     SUFFIX,
     SUFFIXES,
     archive_of,
+    is_lines,
     known_path,
     metadata_of,
     places,
@@ -211,7 +212,8 @@ class TranscriptFinder:
             for entry in entries:
                 # A link to a folder is not followed: it could lead round in a circle.
                 if entry.is_dir(follow_symlinks=False):
-                    known.folders.append(entry.path)
+                    if not is_no_transcript(entry.path):
+                        known.folders.append(entry.path)
                 elif _may_be_file(entry) and _may_be_transcript(entry):
                     known.files.append(entry.path)
         subagents = os.path.join(path, SUBAGENTS)  # noqa: PTH118 -- as above
@@ -226,7 +228,7 @@ class TranscriptFinder:
 def _may_be_transcript(entry: os.DirEntry[str]) -> bool:
     if is_no_transcript(plain_path(entry.path)):
         return False
-    if entry.name.endswith(SUFFIXES) or is_runtimes_own(entry.path):
+    if is_lines(entry.name) or is_runtimes_own(entry.path):
         return True
     if entry.name.endswith(DATABASES):
         return False
@@ -247,7 +249,7 @@ def _is_document(path: str, _modified_ns: int, _size: int) -> bool:
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.endswith((*SUFFIXES, DOCUMENT, *DATABASES)):
+    if not (entry.name.endswith((DOCUMENT, *DATABASES)) or is_lines(entry.name)):
         return False
     try:
         return entry.is_file()
