@@ -87,6 +87,15 @@ def test_r35_a_turn_of_the_user_is_measured_and_what_a_harness_or_tool_says_is_n
     assert not every(after, UserTurn)
 
 
+def test_r35_a_compactions_own_call_has_no_content() -> None:
+    session = Given(CONTENT)
+    own = "acompact-fffbd0"
+    named = {"parent_tool_use_id": "toolu_1", "agent_id": own}
+    records = both(session, side(user("Sum it up"), own), call(file_path=PATH) | named)
+    assert not every(records, ToolUse)
+    assert not every(records, UserTurn)
+
+
 def test_r35_codex_items_are_measured_too() -> None:
     session = Given(CONTENT)
     item = {"type": "function_call", "name": "shell", "call_id": "call_1", "arguments": "{}"}
