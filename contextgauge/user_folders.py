@@ -5,10 +5,15 @@ from os import environ, path
 _PROJECT = path.dirname(path.dirname(path.abspath(__file__)))
 
 
+def expanded(text: str) -> str:
+    """Return a path whose `~` or `~USER` is that user's folder, where there is such a user."""
+    return path.expanduser(text)
+
+
 def state_folder(setting: str | None = None) -> str:
     """Return the folder of what must be remembered: the setting's, else the convention's."""
     if setting is not None:
-        return path.abspath(path.expanduser(setting))
+        return path.abspath(expanded(setting))
     return _folder("XDG_STATE_HOME", "~/.local/state")
 
 

@@ -16,6 +16,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 import typer
 
 from contextgauge.errors import ConfigError, RetryError, StopError
+from contextgauge.user_folders import expanded
 from streams import codec
 
 SERVE_URL: Final = "http://127.0.0.1:8642"
@@ -116,7 +117,7 @@ class ApiClient:
 
 def _bearer(token_file: Path) -> str:
     try:
-        token = token_file.expanduser().read_text(encoding="utf-8").strip()
+        token = Path(expanded(str(token_file))).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text"
         raise ConfigError(f"--token-file {token_file}: {why}") from None

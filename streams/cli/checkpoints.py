@@ -1,6 +1,6 @@
 """`contextgauge checkpoints`: a session's compactions as places to fork it from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from rich.table import Table
@@ -14,7 +14,7 @@ from streams.cli.screen.output import cell, err, out, say, write_json
 from streams.cli.screen.tables import plain_table
 from streams.cli.session_checkpoints import CheckpointSession, checkpoint_session
 from streams.core.conversation.checkpoints import HeldContext, SessionCheckpoint
-from streams.edge.files.known_forks import KnownFork
+from streams.edge.files.known_forks import KnownForks
 
 _NOT_HERE: Final = (
     "Neither the session's transcript nor its messages are here, so it cannot be forked: run this "
@@ -43,12 +43,25 @@ def checkpoints(session: SessionOrPath, *, one: OneSession = None, as_json: AsJs
         out.print(_table(found, held))
     else:
         say("No compaction yet: there is no checkpoint.", to=out)
-    if forks:
-        say(f"{count(len(forks), 'fork')} on this machine:", to=out)
-    for each in forks:
-        say(f"  {each.session_id}  {each.path}", to=out)
+    _say_forks(forks)
     if found.compactions and not held:
         err.print(_NOT_HERE, style="dim")
+
+
+def _say_forks(forks: KnownForks) -> None:
+    least = "" if forks.are_all else "at least "
+    own = [each for each in forks.found if each.says_origin]
+    like = [each for each in forks.found if not each.says_origin]
+    for sessions, what in (
+        (own, f"{least}{count(len(own), 'fork')} on this machine"),
+        (like, f"{least}{count(len(like), 'session')} on this machine with the same beginning"),
+    ):
+        if sessions:
+            say(f"{what[0].upper()}{what[1:]}:", to=out)
+        for each in sessions:
+            say(f"  {each.session_id}  {each.path}", to=out)
+    if not forks.are_all:
+        err.print("Only the transcripts that were written last were looked at.", style="dim")
 
 
 def _table(found: CheckpointSession, held: Mapping[int, SessionCheckpoint]) -> Table:
@@ -85,7 +98,7 @@ def _messages(held: HeldContext) -> str:
 
 
 def _document(
-    found: CheckpointSession, held: Mapping[int, SessionCheckpoint], forks: Sequence[KnownFork]
+    found: CheckpointSession, held: Mapping[int, SessionCheckpoint], forks: KnownForks
 ) -> dict[str, Json]:
     identity, lines = found.view.identity, found.lines
     return {
@@ -110,7 +123,15 @@ def _document(
             }
             for each in found.compactions
         ],
-        "forks": [{"session_id": each.session_id, "file": str(each.path)} for each in forks],
+        "forks": [
+            {
+                "session_id": each.session_id,
+                "file": str(each.path),
+                "says_origin": each.says_origin,
+            }
+            for each in forks.found
+        ],
+        "forks_are_all": forks.are_all,
     }
 
 

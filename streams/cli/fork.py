@@ -17,6 +17,7 @@ from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
 from contextgauge.normalise.runtimes import ADAPTERS
+from contextgauge.user_folders import expanded
 from schemas.views import Compaction
 from streams.cli.screen.figures import count, exact, safe
 from streams.cli.screen.lines import is_terminal, write_lines
@@ -25,6 +26,7 @@ from streams.cli.screen.output import out, say
 from streams.cli.session_checkpoints import CheckpointSession, checkpoint_session
 from streams.core.conversation.checkpoints import HeldContext, active_messages, written
 from streams.edge.commands import new_id
+from streams.edge.files.new_file import write_new
 from streams.edge.files.runtime_folders import folders_of
 
 _RUNTIMES: Final[dict[str, tuple[Adapter, ForkForm]]] = {
@@ -115,7 +117,7 @@ def fork(
         _write(output or _STANDARD, [dumps_indented(value)])
         say(f"{count(len(value), 'message')} in the form {form}, {side} of {_name(found)}.")
     else:
-        past = [each for each in found.compactions if each.number < number + after]
+        past = found.compactions[: found.compactions.index(compaction) + after]
         new = _new_fork(found, form, context, side, past)
         _write_session(found, form, context, new, None if install else output or _STANDARD)
     _say_limits(found, compaction, context, is_after=after)
@@ -238,12 +240,15 @@ def _place(adapter: Adapter, form: ForkForm, found: CheckpointSession, new: NewF
         path = folders[0] / form.path(new)
     except ValueError as error:
         raise ConfigError(f"{error}: write it with --output, and move it there") from error
-    origin = None if found.lines is None else found.lines.path
-    if origin is not None and form.is_with_origin:
-        near = origin.absolute().parent
-        if any(near.is_relative_to(each) for each in folders):
-            path = near / path.name
-    return str(path)
+    origins = [] if found.lines is None or not form.is_with_origin else found.lines.paths
+    near = [
+        folder
+        for each in origins
+        if any((folder := each.absolute().parent).is_relative_to(root) for root in folders)
+    ]
+    # Where it went on in other folders too, that of the folder in which it is resumed.
+    own = [each for each in near if each.name == path.parent.name]
+    return str((own or near or [path.parent])[-1] / path.name)
 
 
 def _write(target: str, lines: Sequence[bytes], *, private: bool = False) -> None:
@@ -251,13 +256,11 @@ def _write(target: str, lines: Sequence[bytes], *, private: bool = False) -> Non
     if target == _STANDARD:
         write_lines(lines)
         return
-    path = Path(target).expanduser()
+    path = Path(expanded(target))
     try:
         if private:
             path.parent.mkdir(parents=True, exist_ok=True)
-        mode = _PRIVATE if private else _USUAL
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.writelines(each + b"\n" for each in lines)
+        write_new(path, lines, _PRIVATE if private else _USUAL)
     except FileExistsError:
         raise ConfigError(f"{path} is there: a fork overwrites nothing") from None
     except OSError as error:

@@ -17,6 +17,7 @@ from contextgauge.compaction.reading.lines import compacts_inside, is_boundary
 from contextgauge.compaction.reading.transcripts import read_conversation
 from contextgauge.errors import ConfigError
 from contextgauge.json_codec import loads
+from contextgauge.user_folders import expanded
 from streams.cli.hook_compaction import compaction
 from streams.cli.hook_rules import session_start, user_prompt_submit
 from streams.cli.hook_threshold import threshold
@@ -81,7 +82,7 @@ def _transcript(given: bytes) -> bytes:
             "no transcript_path on standard input: make it a PreCompact hook of Claude Code"
         )
     try:
-        return Path(path).expanduser().read_bytes()
+        return Path(expanded(path)).read_bytes()
     except OSError as error:
         raise ConfigError(f"the transcript cannot be read ({error.strerror})") from None
 

@@ -3,10 +3,10 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from contextgauge.errors import ConfigError, StopError
+from contextgauge.user_folders import expanded
 from schemas.views import MODEL_FIELD, SessionView
 from streams import codec, wiring
 from streams.cli.screen.lines import write_error
@@ -36,7 +36,7 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Inpu
     transcripts.
     """
     unsupported: Counter[str] = Counter()
-    sources = files.expand((_expanded(path) for path in paths), failed, unsupported)
+    sources = files.expand((expanded(path) for path in paths), failed, unsupported)
     if not sources:
         raise ConfigError(counted(unsupported) if unsupported else "nothing can be read")
     _report_unsupported(unsupported)
@@ -66,7 +66,7 @@ def unrecognised(name: str) -> StopError:
 
 def session_folder(path: str) -> str | None:
     """Return the folder with the subagents of a transcript: `X` of `X.jsonl`; None without one."""
-    return subagents_of(_expanded(path))
+    return subagents_of(expanded(path))
 
 
 def add_totals(
@@ -91,7 +91,3 @@ def points_of(
     learned = {model: usual_point(aggregates) for model, aggregates in sorted(models.items())}
     known = tuple((model, point) for model, point in learned.items() if point is not None)
     return wiring.local_points(wiring.settings(), views)._replace(learned=known)
-
-
-def _expanded(path: str) -> str:
-    return str(Path(path).expanduser()) if path.startswith("~") else path

@@ -21,9 +21,15 @@ from streams.cli.session_lines import SessionLines, lines_of_session
 from streams.cli.stored import opened_views
 from streams.cli.transcripts import session_of
 from streams.codec import view_codec
-from streams.core.conversation.checkpoints import HeldContext, SessionCheckpoint, before_compaction
+from streams.core.conversation.checkpoints import (
+    BoundaryReport,
+    HeldContext,
+    SessionCheckpoint,
+    before_compaction,
+    same_boundaries,
+)
 from streams.core.session_ids import several_begin_with
-from streams.edge.files.known_forks import KnownFork, known_forks
+from streams.edge.files.known_forks import KnownForks, known_forks
 from streams.edge.files.reading import STANDARD_INPUT
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles
@@ -44,27 +50,40 @@ class CheckpointSession(NamedTuple):
     kept: SessionConversation | None = None
 
     def held(self) -> Mapping[int, SessionCheckpoint]:
-        """Return what forks would hold, by the compactions' numbers; empty where that is unknown.
+        """Return what forks would hold, by the compactions' numbers, of those that are here.
 
         Of a kept conversation, `lines` are the messages that it has.
         """
         if self.lines is not None:
-            return {each.number: each for each in self.lines.checkpoints()}
+            given = self.lines.checkpoints()
+            places = same_boundaries(
+                [BoundaryReport(each.boundary_id, each.time_ms) for each in self.compactions],
+                [each for _, each in self.lines.boundaries],
+            )
+            return {
+                each.number: given[places[each.boundary_id]]
+                for each in self.compactions
+                if each.boundary_id in places
+            }
         if self.kept is None:
             return {}
         histories = {each.number: self.kept_around(each.number) for each in self.compactions}
         is_whole = self.kept.state == "whole"
         return {
-            number: SessionCheckpoint(
-                number, *(_held(history, is_whole=is_whole) for history in around)
-            )
+            number: SessionCheckpoint(*(_held(each, is_whole=is_whole) for each in around))
             for number, around in histories.items()
             if around is not None
         }
 
     def kept_around(self, number: int) -> tuple[History, History] | None:
-        """Return the kept conversation before and after a compaction; None where it is not kept."""
+        """Return the kept conversation before and after a compaction; None where it is not kept.
+
+        It counts from where it begins: its numbers are those of the compactions only if both end
+        with the same.
+        """
         if self.kept is None:
+            return None
+        if _compactions_in(self.kept) != max(each.number for each in self.compactions):
             return None
         history = self.kept.history
         try:
@@ -72,13 +91,19 @@ class CheckpointSession(NamedTuple):
         except ConfigError:
             return None
 
-    def forks(self) -> list[KnownFork]:
-        """Return its forks on this machine."""
+    def forks(self) -> KnownForks:
+        """Return its forks on this machine, and sessions that may be as well."""
         lines = [] if self.lines is None else self.lines.lines
+        paths = [] if self.lines is None else self.lines.paths
         ids = {line_id for each in lines if (line_id := name(each, "uuid")) is not None}
-        path = None if self.lines is None else self.lines.path
-        near = [] if path is None else [str(path.absolute().parent)]
-        return known_forks(self.view.session_id, ids, near, own_folders())
+        if self.view.identity.forked_from is not None:
+            ids.clear()  # with these begin its origin and that one's other forks
+        near = dict.fromkeys(str(each.absolute().parent) for each in paths)
+        return known_forks(self.view.session_id, ids, [*near], own_folders())
+
+
+def _compactions_in(kept: SessionConversation) -> int:
+    return kept.history.rounds if kept.reading is None else kept.reading.compactions
 
 
 def _held(history: History, *, is_whole: bool) -> HeldContext:

@@ -1,6 +1,8 @@
 """`contextgauge checkpoints` and `fork`: of files, of this machine, of kept conversations."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +10,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from contextgauge.compaction.reading.session_conversation import SessionConversation
+from contextgauge.errors import ConfigError
+from schemas.records import Record
 from streams import wiring
 from streams.cli import fork as fork_command
 from streams.cli.app import app
+from streams.cli.inputs import sources_of
+from streams.cli.transcripts import Replay
+from streams.core.conversation.fold import ConversationFold
+from streams.edge.files import known_forks
 from tests.cli.test_context import conversation
 from tests.core.given import Body, assistant, moment, user
 from tests.edge.follower_kit import add
@@ -18,6 +26,7 @@ from tests.serve.kit import GrowingViews, sample_records
 from tests.serve.text_kit import OneConversation
 
 SESSION = "5b1f0c2e-0000-4000-8000-0000000000aa"
+OWN = {"sessionId": SESSION, "messageUuid": "u0"}
 PROJECT = ".claude/projects/-repo"
 
 
@@ -123,6 +132,54 @@ def test_an_installed_fork_inherits_and_counts_only_what_it_does_itself(
     assert shown(path)["forked_from"] == SESSION
 
 
+def copied(session: str, lines: list[Body], **more: object) -> list[str]:
+    return [json.dumps({**each, "sessionId": session, **more}) for each in lines]
+
+
+def test_an_origin_is_no_fork_of_its_fork(transcript: Path) -> None:
+    (fork_id,) = run("fork", SESSION, "2", "--install").stdout.split()
+    assert shown(transcript.with_name(f"{fork_id}.jsonl"))["forks"] == []
+    unmarked = transcript.with_name("copy.jsonl")
+    add(unmarked, *copied("copy", LINES))
+    for path, other in ((transcript, "copy"), (unmarked, SESSION)):
+        says_origin = {each["session_id"]: each["says_origin"] for each in shown(path)["forks"]}
+        assert says_origin[other] is False
+    assert says_origin == {SESSION: False}
+    listed = run("checkpoints", str(transcript)).stdout
+    assert "1 fork on this machine:" in listed
+    assert "1 session on this machine with the same beginning:" in listed
+
+
+def test_a_number_of_forks_is_the_least_where_not_all_transcripts_were_looked_at(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(2):
+        add(transcript.with_name(f"f{number}.jsonl"), *copied(f"f{number}", LINES, forkedFrom=OWN))
+    add(transcript.with_suffix("") / "subagents" / "agent-a1.jsonl", json.dumps(LINES[1]))
+    monkeypatch.setattr(known_forks, "_MOST_FILES", 1)
+    assert "At least 1 fork on this machine:" in run("checkpoints", str(transcript)).stdout
+    assert shown(transcript)["forks_are_all"] is False
+    monkeypatch.setattr(known_forks, "_MOST_FILES", 2)  # subagents' transcripts are not of these
+    assert "2 forks on this machine:" in run("checkpoints", str(transcript)).stdout
+    assert shown(transcript)["forks_are_all"] is True
+
+
+def test_of_several_sessions_in_a_folder_the_chosen_one_is_forked_where_it_is(home: Path) -> None:
+    projects = home / ".claude" / "projects"
+    for name in ("one", "two"):
+        path = projects / f"-w-{name}" / f"{name}.jsonl"
+        add(path, *copied(name, LINES, cwd=f"/w/{name}"))
+        add(path.with_suffix("") / "subagents" / "agent-a1.jsonl", *copied(name, LINES[1:2]))
+    one = ("--session", "two")
+    found = json.loads(run("checkpoints", str(projects), *one, "--json").stdout)
+    assert found["file"] == str(projects / "-w-two" / "two.jsonl")
+    done = run("fork", str(projects), "1", *one, "--install")
+    (fork_id,) = done.stdout.split()
+    assert (projects / "-w-two" / f"{fork_id}.jsonl").exists()
+    assert "cd /w/two && " in done.stderr
+    assert "and 1 transcript of subagents." in done.stderr
+
+
 def test_limits_of_a_fork_are_reported(transcript: Path) -> None:
     add(transcript.with_suffix("") / "subagents" / "agent-a1.jsonl", json.dumps(LINES[1]))
     done = run("fork", SESSION, "1", "--to", "messages")
@@ -154,6 +211,34 @@ def test_a_fork_overwrites_nothing(transcript: Path, tmp_path: Path) -> None:
     assert "Not a directory" in str(
         run("fork", SESSION, "1", "-o", str(transcript / "x")).exception
     )
+
+
+@pytest.mark.usefixtures("transcript")
+def test_a_fork_that_cannot_be_written_as_a_whole_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    target = tmp_path / "folder" / "fork.jsonl"
+    target.parent.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert "No space left" in str(run("fork", SESSION, "1", "-o", str(target)).exception)
+        assert list(target.parent.iterdir()) == []
+    with monkeypatch.context() as patch:  # as on a file system without links
+        patch.setattr(os, "link", lambda *_: (tmp_path / "nothing").stat())
+        assert run("fork", SESSION, "1", "-o", str(target)).exit_code == 0
+    assert list(target.parent.iterdir()) == [target]
+    assert counts(target)[:2] == (0, 0)
+
+
+@pytest.mark.parametrize("arguments", [("fork", SESSION, "1", "-o"), ("checkpoints",)])
+@pytest.mark.usefixtures("transcript")
+def test_the_folder_of_an_unknown_user_is_not_there(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, "~nosuch/x.jsonl")
+    assert isinstance(done.exception, ConfigError)
+    assert "no such file" in str(done.exception).lower()
 
 
 @pytest.mark.parametrize(
@@ -208,9 +293,13 @@ def test_a_runtime_without_a_form_of_its_own_gives_messages(
     assert "--install: add --to " in str(run("fork", str(transcript), "1", "--install").exception)
 
 
-def kept_session(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation | None) -> str:
+def kept_session(
+    monkeypatch: pytest.MonkeyPatch,
+    kept: SessionConversation | None,
+    records: list[Record] | None = None,
+) -> str:
     """Let the views and kept conversations have a session; return its id."""
-    views, records = GrowingViews(), sample_records()
+    views, records = GrowingViews(), records or sample_records()
     views.add(*records)
     compacted = next(each for each in records if each.kind == "compact_boundary")
     known = conversation(is_cut=False) if kept is None else kept
@@ -235,6 +324,33 @@ def test_a_session_elsewhere_is_forked_from_its_kept_conversation(
     first, *_ = map(json.loads, done.stdout.splitlines())
     assert first["message"]["content"] == "turn 0"
     assert first["forkedFrom"]["sessionId"] == session
+
+
+def test_a_compaction_is_forked_by_what_it_is_and_not_by_its_number(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = Replay(sources_of([str(transcript)])).records()
+    kept_session(monkeypatch, None, [each for block in records for each in block])
+    transcript.write_text("".join(f"{json.dumps(each)}\n" for each in LINES[3:]))
+    first, second = shown(SESSION)["checkpoints"]
+    assert (first["number"], first["before"], second["number"]) == (1, None, 2)
+    assert second["before"] == {"messages": 2, "is_whole": True}
+    assert "nor its messages up to that compaction" in str(run("fork", SESSION, "1").exception)
+    done = run("fork", SESSION, "2", "--to", "messages")
+    assert "What was done." in done.stdout
+    assert "What was done then." not in done.stdout
+
+
+@pytest.mark.usefixtures("home")
+def test_a_kept_conversation_that_begins_later_has_other_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fold = ConversationFold()
+    fold.add(LINES[0], 0)
+    fold.add(LINES[2], 1)
+    fold.add(LINES[3], 2)
+    session = kept_session(monkeypatch, fold.result)
+    assert not any(each["before"] for each in shown(session)["checkpoints"])
 
 
 @pytest.mark.usefixtures("home")

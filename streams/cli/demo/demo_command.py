@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from contextgauge.clock import SystemClock
 from contextgauge.containers import Line
+from contextgauge.user_folders import expanded
 from schemas.messages import DeadLetter
 from streams import wiring
 from streams.cli.demo import pipeline as demo_pipeline
@@ -96,7 +96,7 @@ def demo(
 def _blocks(path: str | None) -> _Blocks:
     """Return what to publish. Raises ConfigError for a path without transcripts."""
     if path is not None:
-        return in_thread(files.read(files.expand([str(Path(path).expanduser())]), None))
+        return in_thread(files.read(files.expand([expanded(path)]), None))
     options = ending_now(SimulationOptions(), None, sample=True)
     return paced(as_lines(sample_sessions(options)), 0, None, SystemClock())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from contextgauge.errors import ConfigError
+from contextgauge.user_folders import expanded
 from streams.cli.api_client import ApiClient, TokenFile
 from streams.cli.extras import needs
 
@@ -118,7 +119,7 @@ def _server(
         return make_server(service, service if write else None, folder)
     from streams.cli.mcp.local_sessions import LocalAgentSessions  # noqa: PLC0415 -- derives
 
-    local = LocalAgentSessions([str(Path(each).expanduser()) for each in paths])
+    local = LocalAgentSessions([expanded(each) for each in paths])
     return make_server(local, None, folder)
 
 

@@ -1,12 +1,12 @@
 """The options of `contextgauge statusline`; without them `streams.__main__` runs it directly."""
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from contextgauge.errors import StopError
+from contextgauge.user_folders import expanded
 from streams import codec
 from streams.cli.inputs import is_path
 from streams.cli.screen.figures import safe
@@ -50,7 +50,7 @@ def _input(session: str) -> dict[str, str]:
     Raises StopError where the id is the beginning of several.
     """
     if is_path(session):
-        return {"transcript_path": str(Path(session).expanduser())}
+        return {"transcript_path": expanded(session)}
     local = SessionFiles(transcript_folders(os.environ))
     ids = local.beginning_with(session)
     if len(ids) > 1 and session not in ids:

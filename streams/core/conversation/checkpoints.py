@@ -5,9 +5,10 @@ it, with the summary and what was kept. What follows the summary without continu
 belongs to the compaction, as files that a runtime restores.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import Edit, History
@@ -17,6 +18,9 @@ from contextgauge.compaction.reading.lines import Line
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fork_form import ForkForm
 from contextgauge.records import Json
+
+_SAME_MS: Final = 60_000
+"""Between the reports of one compaction. No two are so near each other but those of a test."""
 
 
 class HeldContext(NamedTuple):
@@ -31,11 +35,17 @@ class HeldContext(NamedTuple):
 
 
 class SessionCheckpoint(NamedTuple):
-    """A compaction of the main chain, by its number from 1: the context before and after it."""
+    """A compaction of the main chain: the context before and after it."""
 
-    number: int
     before: HeldContext
     after: HeldContext
+
+
+class BoundaryReport(NamedTuple):
+    """A compaction's boundary as one reader knows it: its record's id, and milliseconds of 1970."""
+
+    id: str
+    time_ms: int | None
 
 
 class _Reader:
@@ -64,13 +74,40 @@ def checkpoints(
     `form` is that of the session's runtime, None where it has none.
     """
     reader, found = _Reader(lines), []
-    for number, boundary in enumerate(boundaries, 1):
+    for boundary in boundaries:
         begin = boundary if form is None else form.begin(lines, boundary)
         before = reader.to(begin)
         reader.to(boundary + 1)
         after = reader.to(_end_of(lines, boundary, reader.reading, form))
-        found.append(SessionCheckpoint(number, before, after))
+        found.append(SessionCheckpoint(before, after))
     return found
+
+
+def same_boundaries(
+    some: Sequence[BoundaryReport], others: Sequence[BoundaryReport]
+) -> dict[str, int]:
+    """Return which of the others each boundary is, by its id; those that are none are left out.
+
+    Their numbers say nothing: each reader counts what it has read. A boundary that telemetry
+    reported first has another id (R34), and the same time; one that could be several is none.
+    """
+    places = {each.id: at for at, each in enumerate(others)}
+    ids = {each.id for each in some}
+    found = {each: places[each] for each in ids & places.keys()}
+    near = [
+        (each.id, at)
+        for each in some
+        if each.id not in found
+        for at, other in enumerate(others)
+        if other.id not in ids and _is_near(each.time_ms, other.time_ms)
+    ]
+    by_id, by_place = Counter(each for each, _ in near), Counter(at for _, at in near)
+    only = {each: at for each, at in near if by_id[each] == by_place[at] == 1}
+    return found | only
+
+
+def _is_near(one_ms: int | None, other_ms: int | None) -> bool:
+    return one_ms is not None and other_ms is not None and abs(one_ms - other_ms) <= _SAME_MS
 
 
 def active_messages(lines: Sequence[Line]) -> tuple[Sequence[Message], str | None]:

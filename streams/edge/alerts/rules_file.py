@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from contextgauge.errors import ConfigError
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
+from contextgauge.user_folders import expanded
 from streams.core.alerts.check import check_plan, targets_of_content
 from streams.core.alerts.rules import AlertPlan, Target
 from streams.edge.files.toml_file import noted, read_toml
@@ -89,7 +90,7 @@ def _authorities_of(target: Target) -> ssl.SSLContext | None:
     return context_of(
         TlsFiles(
             variables=f"target {target.name!r}: ",
-            ca_file=str(Path(target.ca_file).expanduser()),
+            ca_file=expanded(target.ca_file),
         )
     )
 
@@ -103,7 +104,7 @@ def _one(
         if not value:
             raise ConfigError(f"{where}_env names {variable}, which is not set: set it")
     if file is not None:
-        value = read_secret(Path(file).expanduser(), f"{where}_file").strip()
+        value = read_secret(Path(expanded(file)), f"{where}_file").strip()
     return value
 
 

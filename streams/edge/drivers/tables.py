@@ -11,6 +11,7 @@ from contextgauge.errors import ConfigError
 from contextgauge.ports import Clock
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
+from contextgauge.user_folders import expanded
 from streams.edge.drivers.app_server import AppServerPlace
 from streams.edge.drivers.claude_code import ClaudeCodeDriver
 from streams.edge.drivers.codex import CodexDriver
@@ -97,7 +98,7 @@ class _Table:
             self.fault(f"use {key}_env or {key}_file, not both")
             return None
         if file is not None:
-            path = Path(file).expanduser()
+            path = Path(expanded(file))
             return noted(self._faults, lambda: read_secret(path, f"{self.where}: {key}_file"))
         if variable is None:
             return None
@@ -126,7 +127,7 @@ class _Table:
         """Return the context of `ca_file`; None: the system's authorities."""
         if (file := self.text("ca_file")) is None:
             return None
-        files = TlsFiles(variables=f"{self.where}: ", ca_file=str(Path(file).expanduser()))
+        files = TlsFiles(variables=f"{self.where}: ", ca_file=expanded(file))
         return noted(self._faults, lambda: context_of(files))
 
     def check(self) -> None:

@@ -1,7 +1,7 @@
 """Sessions on this machine that began with the history of another one.
 
 The first lines of a transcript show it: its runtime says which session it was forked from, or they
-are that session's, with the same ids.
+are that session's, with the same ids. Then either of the two may be the fork.
 """
 
 import time
@@ -26,36 +26,49 @@ _MOST_FILES: Final = 1_000
 
 
 class KnownFork(NamedTuple):
-    """A session that was forked from another one, and its transcript."""
+    """A session that has the history of another one, and its transcript.
+
+    `says_origin`: it says that it was forked from that one; else it only begins with the same.
+    """
 
     session_id: str
     path: Path
+    says_origin: bool
+
+
+class KnownForks(NamedTuple):
+    """Forks by their ids; `are_all`: no transcript was left out, as there were too many."""
+
+    found: Sequence[KnownFork]
+    are_all: bool
 
 
 def known_forks(
     session_id: str, line_ids: Collection[str], paths: Sequence[str], folders: Sequence[str]
-) -> list[KnownFork]:
-    """Return the forks of a session among the transcripts of paths and folders, by their ids.
+) -> KnownForks:
+    """Return the forks of a session among the transcripts of paths and folders.
 
-    `line_ids` are those of the session's own lines, where they are known.
+    `line_ids` are those of the session's lines, where other sessions that begin with one of them
+    are looked for, too.
     """
-    files = TranscriptFinder(paths, folders).look(time.monotonic())
-    newest = sorted(files, key=lambda each: -each.stat.st_mtime_ns)[:_MOST_FILES]
+    others = [
+        (file, shown.session)
+        for file in TranscriptFinder(paths, folders).look(time.monotonic())
+        if (shown := name_of(file.path)).is_main and shown.session != session_id
+    ]
+    newest = sorted(others, key=lambda each: -each[0].stat.st_mtime_ns)[:_MOST_FILES]
     found: dict[str, KnownFork] = {}
-    for file in newest:
-        shown = name_of(file.path)
-        if not shown.is_main or shown.session == session_id:
-            continue
-        own = _fork_in(file.place, shown.session, session_id, line_ids)
-        if own is not None:
-            found.setdefault(own, KnownFork(own, Path(file.place)))
-    return [found[each] for each in sorted(found)]
+    for file, named in newest:
+        fork = _fork_in(file.place, named, session_id, line_ids)
+        if fork is not None:
+            found.setdefault(fork.session_id, fork)
+    return KnownForks([found[each] for each in sorted(found)], len(newest) == len(others))
 
 
 def _fork_in(
     path: str, named: str | None, session_id: str, line_ids: Collection[str]
-) -> str | None:
-    """Return the session of a transcript that is a fork; None of any other."""
+) -> KnownFork | None:
+    """Return the session of a transcript, where it is a fork or may be one."""
     own = first_id = None
     for body in _first_bodies(path):
         own = own or session_of(body, named)
@@ -63,9 +76,14 @@ def _fork_in(
         facts = (each for each in signals if isinstance(each, SessionFacts))
         origins = [each.forked_from for each in facts if each.forked_from is not None]
         if origins:
-            return own if session_id in origins and own != session_id else None
+            is_fork = session_id in origins
+            break
         first_id = first_id or name(body, "uuid")
-    return own if first_id in line_ids and own != session_id else None
+    else:
+        origins, is_fork = [], first_id in line_ids
+    if own is None or own == session_id or not is_fork:
+        return None
+    return KnownFork(own, Path(path), says_origin=bool(origins))
 
 
 def _first_bodies(path: str) -> Iterator[dict[str, Any]]:

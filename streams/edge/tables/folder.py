@@ -9,6 +9,7 @@ from typing import Any
 from pyarrow import fs
 
 from contextgauge.errors import ConfigError, RetryError, StopError
+from contextgauge.user_folders import expanded
 from streams.edge.tables.formats import BatchWriter, batch_writer, batches_of
 from streams.edge.tables.schema import batch_of
 from streams.ports.tables import TableFile, TableFormat
@@ -24,7 +25,7 @@ class ArrowFolder:
         self.place = place
         self._format = table_format
         if "://" not in place:
-            place = Path(place).expanduser().absolute().as_uri()
+            place = Path(expanded(place)).absolute().as_uri()
         try:
             self.system, self._root = fs.FileSystem.from_uri(place)
         except (OSError, ValueError) as error:

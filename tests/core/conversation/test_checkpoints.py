@@ -8,9 +8,11 @@ from contextgauge.errors import ConfigError
 from contextgauge.normalise.codex.fork import FORK as CODEX
 from contextgauge.records import Json
 from streams.core.conversation.checkpoints import (
+    BoundaryReport,
     active_messages,
     before_compaction,
     checkpoints,
+    same_boundaries,
     written,
 )
 from tests.core.conversation.fold_kit import boundary, fold_of, said, shown
@@ -35,8 +37,8 @@ LINES: list[dict[str, Json]] = [
 
 def test_the_context_after_ends_where_the_conversation_goes_on() -> None:
     first, second = checkpoints(LINES, [2, 8], None)
-    assert (first.number, *first.before, *first.after) == (1, 2, 2, True, 6, 2, True)
-    assert (second.number, *second.before, *second.after) == (2, 8, 4, True, 10, 1, True)
+    assert (*first.before, *first.after) == (2, 2, True, 6, 2, True)
+    assert (*second.before, *second.after) == (8, 4, True, 10, 1, True)
 
 
 def test_a_context_of_which_a_part_is_missing_is_not_whole() -> None:
@@ -49,6 +51,15 @@ def test_a_line_that_cannot_be_read_makes_its_context_incomplete() -> None:
     broken = said("user", [{"type": "text"}])
     (only,) = checkpoints([LINES[0], broken, *LINES[2:6]], [2], None)
     assert not only.before.is_whole
+
+
+def test_a_boundary_is_known_by_its_id_and_one_that_telemetry_reported_by_its_time() -> None:
+    ids = [BoundaryReport("a", 0), BoundaryReport("b", 1_000)]
+    assert same_boundaries(ids, ids[1:]) == {"b": 0}
+    late = [BoundaryReport("t", 2_000_000), BoundaryReport("u", None), *ids]
+    assert same_boundaries(late, [*ids, BoundaryReport("c", 2_003_000)]) == {"a": 0, "b": 1, "t": 2}
+    either = [BoundaryReport("c", 2_001_000), BoundaryReport("d", 2_002_000)]
+    assert same_boundaries(late[:1], either) == {}
 
 
 def item(role: str, text: str) -> dict[str, Json]:
