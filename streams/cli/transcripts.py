@@ -165,16 +165,21 @@ class Replay:
             for record in block:
                 records[record.data.session_id].append(record)
         session_id = self._chosen(self._checked(views), wanted)
-        own = (
-            each
-            for each in self.sources
-            if each.path is not None and name_of(str(each.path)).is_main
-        )
-        source, view = next(own, self.sources[0]), views[session_id]
+        view, source = views[session_id], self._source_of(session_id)
         if is_unrecognised(view):
             raise unrecognised(self.name)
         points = points_of(self._models_with_others(session_id, source), [view])
         return ReplayedSession(view, records[session_id], points, source)
+
+    def _source_of(self, session_id: str) -> InputSource:
+        """Return the main file of a session; where no name shows which it is, the first one."""
+        own = [
+            each
+            for each in self.sources
+            if each.path is not None and name_of(str(each.path)).is_main
+        ]
+        named = (each for each in own if each.session == session_id)
+        return next(named, (own or self.sources)[0])
 
     def _models_with_others(
         self, session_id: str, source: InputSource

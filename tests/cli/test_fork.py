@@ -16,7 +16,7 @@ from streams import wiring
 from streams.cli import fork as fork_command
 from streams.cli.app import app
 from streams.cli.inputs import sources_of
-from streams.cli.transcripts import Replay
+from streams.cli.transcripts import Replay, session_of
 from streams.core.conversation.fold import ConversationFold
 from streams.edge.files import known_forks
 from tests.cli.test_context import conversation
@@ -173,6 +173,7 @@ def test_of_several_sessions_in_a_folder_the_chosen_one_is_forked_where_it_is(ho
     one = ("--session", "two")
     found = json.loads(run("checkpoints", str(projects), *one, "--json").stdout)
     assert found["file"] == str(projects / "-w-two" / "two.jsonl")
+    assert str(session_of(str(projects), "two").source.path) == found["file"]
     done = run("fork", str(projects), "1", *one, "--install")
     (fork_id,) = done.stdout.split()
     assert (projects / "-w-two" / f"{fork_id}.jsonl").exists()
