@@ -43,9 +43,9 @@ def compacted(storage: OpencodeStorage) -> None:
     storage.answer(SESSION, fresh=152_000, summary=True, parentID=asked)
     storage.prompt(SESSION, "Continue", synthetic=True)
     storage.answer(SESSION, fresh=9_000, read=90_000)
-    summary = {"type": "text", "text": "What was done."}
+    summary = {"type": "text", "text": "What was"}, {"type": "text", "text": "done."}
     tokens = storage.tokens(100_000)
-    storage.said(SESSION, summary, summary=True, tokens=tokens, parentID="msg_0")
+    storage.said(SESSION, *summary, summary=True, tokens=tokens, parentID="msg_0")
     storage.answer(SESSION, fresh=8_000)
 
 
@@ -77,7 +77,7 @@ def test_compactions_are_seen_as_each_version_wrote_them(
     assert (former.trigger, former.pre_tokens) == (None, 99_000)
     assert former.receipt is not None
     assert former.receipt.summary_input_tokens == 100_000
-    assert one(records, CompactionSummary).summary == "What was done."
+    assert one(records, CompactionSummary).summary == "What was\ndone."
 
 
 def test_a_summary_counts_once_it_is_complete_and_also_without_a_usage(

@@ -97,13 +97,20 @@ def _asked(parts: Sequence[Body]) -> Json:
 
 
 def _of_summary(part: Body, message: Body, of_message: Sequence[Body]) -> Body:
-    """Return the text of a complete summary without a usage as a part that has it."""
+    """Return the last text of a complete summary without a usage as a part that has it.
+
+    It has the texts before it, too: the message is one compaction.
+    """
     is_summary = part.get("type") == "text" and flag(message, "summary")
     if not is_summary or count(mapping(message, "time") or {}, "completed") is None:
         return part
     if any(each.get("type") == "step-finish" for each in of_message):
         return part
-    return {**part, "type": "step-finish", "tokens": message.get("tokens")}
+    written = [each for each in of_message if each.get("type") == "text"]
+    if part is not written[-1]:
+        return part
+    texts = "\n".join(filter(None, (text(each, "text") for each in written)))
+    return {**part, "type": "step-finish", "tokens": message.get("tokens"), "text": texts}
 
 
 def _part(part: Body) -> Body:

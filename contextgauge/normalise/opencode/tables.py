@@ -34,7 +34,8 @@ $main, own AS (
         THEN NOT EXISTS (
             SELECT 1 FROM part WHERE part.message_id = own.message_id
                 AND CASE WHEN json_valid(part.data)
-                    THEN json_extract(part.data, '$.type') = 'step-finish' END)
+                    THEN json_extract(part.data, '$.type') = 'step-finish'
+                        OR (part.id > own.id AND json_extract(part.data, '$.type') = 'text') END)
         END AS is_summary
     FROM own
 )
@@ -51,7 +52,13 @@ SELECT read.number, read.id, json_object(
         'type', iif(is_summary, 'step-finish', kind),
         'tokens', json(json_extract(iif(is_summary, message, data), '$.tokens')),
         'auto', json(iif(json_extract(data, '$.auto'), 'true', 'false')),
-        'text', json_extract(data, '$.text'),
+        'text', iif(is_summary, (
+            SELECT group_concat(json_extract(texts.data, '$.text'), char(10)) FROM (
+                SELECT part.data FROM part
+                WHERE part.message_id = read.message_id
+                    AND CASE WHEN json_valid(part.data)
+                        THEN json_extract(part.data, '$.type') = 'text' END
+                ORDER BY part.id) AS texts), json_extract(data, '$.text')),
         'synthetic', json(iif(json_extract(data, '$.synthetic'), 'true', 'false')),
         'ignored', json(iif(json_extract(data, '$.ignored'), 'true', 'false'))),
     'message', json_object(
