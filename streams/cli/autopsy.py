@@ -1,5 +1,6 @@
 """`contextgauge autopsy`: what compactions of transcripts lost, and what followed."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -70,18 +71,15 @@ def autopsy(
         say(NOTHING_HERE)
         return
     with reading():
-        read = [
-            (source, session_id, each)
-            for source in sources
-            for session_id, each in _sessions(source, failed)
-        ]
-        chosen = _chosen({session_id for _, session_id, _ in read}, wanted)
-        known: set[str] = set()
+        known: defaultdict[str, set[str]] = defaultdict(set)
         sessions = [
-            Autopsied(session_id, source.name, each.autopsy(known))
-            for source, session_id, each in read
-            if session_id in chosen
+            # Of several that begin as wanted one is chosen: what is in the others is not known.
+            Autopsied(session_id, source.name, each.autopsy(known[session_id if wanted else ""]))
+            for source in sources
+            for session_id, each in _sessions(source, wanted, failed)
         ]
+        chosen = _chosen({each.session_id for each in sessions}, wanted)
+        sessions = [each for each in sessions if each.session_id in chosen]
     with quiet_pipe():
         if as_json:
             write_json(_document(sessions))
@@ -91,8 +89,10 @@ def autopsy(
         raise typer.Exit(Exit.STOPPED)
 
 
-def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, AutopsyReading]]:
-    """Yield the sessions of a source."""
+def _sessions(
+    source: InputSource, wanted: str | None, failed: Failed
+) -> Iterator[tuple[str, AutopsyReading]]:
+    """Yield the sessions of a source that begin as wanted, and forget each."""
     sessions: dict[str, AutopsyReading] = {}
     for block in files.read([source], failed=failed):
         for line in block:
@@ -100,9 +100,13 @@ def _sessions(source: InputSource, failed: Failed) -> Iterator[tuple[str, Autops
             if isinstance(body, DeadLetter):
                 continue
             session = session_of(body, line.session_hint)
-            if session is not None:
-                sessions.setdefault(session, AutopsyReading()).add(body)
-    yield from sessions.items()
+            if session is not None and session.startswith(wanted or ""):
+                if session not in sessions:
+                    sessions[session] = AutopsyReading()
+                sessions[session].add(body)
+    while sessions:
+        session = next(iter(sessions))
+        yield session, sessions.pop(session)
 
 
 def _chosen(sessions: set[str], wanted: str | None) -> set[str]:

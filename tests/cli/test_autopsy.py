@@ -1,6 +1,7 @@
 """`contextgauge autopsy`."""
 
 import json
+import weakref
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from contextgauge.delivery.privacy import without_text
 from contextgauge.json_codec import dumps, loads
 from contextgauge.records import Json
+from streams.cli import autopsy as command_module
+from streams.core.autopsy.autopsy import AutopsyReading
 from tests.commands import Command
 from tests.core.autopsy.labels_kit import LABELS, lines_of
 
@@ -116,6 +119,25 @@ def test_published_without_text_everything_is_unknown(
     }
     assert verdicts == {"unknown"}
     assert {each["outcome"] for each in document["consequences"].values()} == {"unknown"}
+
+
+@pytest.mark.parametrize(("wanted", "read"), [(None, None), ("verb", 1)])
+def test_a_sessions_messages_are_kept_no_longer_than_its_file_is_read(
+    transcripts: Path, monkeypatch: pytest.MonkeyPatch, wanted: str | None, read: int | None
+) -> None:
+    made: list[weakref.ref[AutopsyReading]] = []
+    alive: list[int] = []
+
+    class WatchedReading(AutopsyReading):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(weakref.ref(self))
+            alive.append(sum(each() is not None for each in made))
+
+    monkeypatch.setattr(command_module, "AutopsyReading", WatchedReading)
+    command_module.autopsy([str(transcripts)], wanted=wanted, as_json=True)
+    assert len(made) == (read or len(list(transcripts.iterdir())))
+    assert max(alive) <= 2, "of the file before, and of this one"
 
 
 def test_one_session_of_a_folder(command: Command, transcripts: Path) -> None:

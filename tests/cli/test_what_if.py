@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
+from streams.cli.whatif.tables import show
+from streams.core.whatif.answers import answer_of
+from streams.core.whatif.compaction_facts import FactPool
+from streams.core.whatif.comparison import ChainComparison
+from streams.core.whatif.new_settings import read_triggers, setting_of
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, simulate
 from tests.commands import Command
+from tests.core.whatif.whatif_kit import WINDOW, compaction, log_of, price_at
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +99,23 @@ def test_tables_and_the_setting_to_use(command: Command, projects: Path, by: str
     assert "reproduced" in done.stdout
     assert {"model": "Difference", "session": "· main ·", "rule": "R19"}[by] in done.stdout
     assert "compact" in done.stdout.splitlines()[-1] or "price" in done.stdout.splitlines()[-1]
+
+
+def test_a_percentage_of_several_windows_is_shown_and_not_advised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs = [
+        log_of(150_000, compaction(), 30_000, window=window) for window in (WINDOW, 1_000_000, None)
+    ]
+    (setting,) = map(setting_of, read_triggers("60%"))
+    comparison = ChainComparison(FactPool(logs), [setting], price_at, ())
+    show(
+        answer_of([setting], [comparison.of(log, [None]) for log in logs], {}, is_whole=True),
+        by="model",
+    )
+    shown = capsys.readouterr().out
+    assert "120,000 to 600,000 or unknown" in shown
+    assert "compare sizes in tokens" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

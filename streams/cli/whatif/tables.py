@@ -1,7 +1,7 @@
 """A comparison on a terminal."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -126,6 +126,13 @@ def _known_from(trigger: RecordedTrigger | None) -> str | None:
     return f"{GUESS if trigger.source == 'learned' else ''}{exact(trigger.tokens)}"
 
 
+def _triggers(triggers: Collection[int | None]) -> str:
+    """Return the trigger of requests, the least and the largest of several."""
+    known = sorted(each for each in triggers if each is not None)
+    words = " to ".join(exact(each) for each in dict.fromkeys((*known[:1], *known[-1:])))
+    return " or ".join(filter(None, (words, exact(None) if None in triggers else "")))
+
+
 def _usually_paid(paid: UsualBreakEven) -> str:
     if not paid.known:
         return ""
@@ -155,7 +162,7 @@ def _show_model(result: ModelResult) -> None:
     trigger = _known_from(result.recorded_trigger)
     rows = [_Row("recorded", trigger, result.recorded, None, result.recorded_paid)]
     rows += [
-        _Row(each.setting.name, exact(each.trigger), each.totals, each.change, each.paid)
+        _Row(each.setting.name, _triggers(each.triggers), each.totals, each.change, each.paid)
         for each in result.settings
     ]
     out.print(_settings_table(rows))
@@ -218,7 +225,8 @@ def _show_sessions(chains: Sequence[ChainResult]) -> None:
             change = _of_session(list(each.changes.values())) if is_whole else None
             totals = _sum(each.totals.values())
             paid = usual(each.paid)
-            rows.append(_Row(each.setting.name, exact(each.trigger), totals, change, paid))
+            triggers = _triggers(each.triggers)
+            rows.append(_Row(each.setting.name, triggers, totals, change, paid))
         out.print(_settings_table(rows))
 
 
@@ -298,7 +306,10 @@ def _advice(advice: Advice) -> str:
         return f"{name}: none of these settings would have cost less"
     change, own = advice.change, advice.runtime_setting
     if change is None or own is None or advice.setting is None:
-        return f"{name}: no advice: none of these settings is possible for all of its sessions"
+        return (
+            f"{name}: no advice: none of these settings is one size that is possible for all of "
+            "its sessions; where their windows differ, compare sizes in tokens"
+        )
     setting = f"{own.name} {exact(own.value)}"
     if own.value != advice.trigger_tokens:
         setting = f"{setting} (a compaction at {exact(advice.trigger_tokens)})"

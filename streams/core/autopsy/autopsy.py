@@ -95,15 +95,13 @@ class AutopsyReading:
 
         The session's own are added to them.
         """
-        found = [
-            each
-            for each in findings_of(self._reading, frozenset(self._incomplete))
-            if each.summary_id not in known
-        ]
+        everything = list(findings_of(self._reading, frozenset(self._incomplete)))
+        found = [each for each in everything if each.summary_id not in known]
         known |= {each.summary_id for each in found if not each.summary_id.startswith(LINE)}
         unseen = max(0, self._reading.compactions - len(list(boundaries(self._reading.history))))
         trail = Trail(self._reading.history, self._reading.without_text)
-        followed = consequences(trail, [each.place for each in found], GuardWork())
+        own, places = ([each.place for each in part] for part in (found, everything))
+        followed = consequences(trail, own, GuardWork(), places)
         judged = tuple(map(_with_sequels, found, followed.cases))
         return SessionAutopsy(judged, unseen, followed.compared)
 

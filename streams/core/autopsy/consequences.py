@@ -5,10 +5,10 @@ of each call that fails there, whether the same call failed before; of each turn
 an earlier one; of each action, whether it is the first on what a turn names (`left_alone.py`). An
 agent reads files again and repeats what fails anyway, so each boundary has two control points in
 its session: as many calls before it, and as many after those that follow it, both without another
-boundary near.
+boundary near, be it an inherited one or a reset.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streams.core.autopsy.intervals import CaseShare, ShareComparison
@@ -70,13 +70,16 @@ class _Point(NamedTuple):
     end: int
 
 
-def consequences(trail: Trail, boundaries: Sequence[int], work: GuardWork) -> Followed:
+def consequences(
+    trail: Trail, boundaries: Sequence[int], work: GuardWork, others: Sequence[int] = ()
+) -> Followed:
     """Return what followed boundaries, by the places of their entries in the trail's history.
 
-    Turns that `work` has no room for are left out.
+    `others` are places of boundaries that are another session's: where calls after a point end,
+    too. Turns that `work` has no room for are left out.
     """
-    course = _Course(trail, boundaries, work)
-    points = [course.after(at) for at in range(len(boundaries))]
+    course = _Course(trail, {*boundaries, *others, *trail.emptied}, work)
+    points = [course.after(place) for place in boundaries]
     controls = dict.fromkeys(
         each for point in points if point is not None for each in course.controls(point)
     )
@@ -95,18 +98,18 @@ def _shares(cases: Sequence[FollowingCases]) -> list[CaseShare]:
 
 
 class _Course:
-    """A session's trail, and its boundaries."""
+    """A session's trail, and the places of all boundaries and resets in it."""
 
-    def __init__(self, trail: Trail, boundaries: Sequence[int], work: GuardWork) -> None:
+    def __init__(self, trail: Trail, boundaries: Iterable[int], work: GuardWork) -> None:
         self._trail, self._work = trail, work
-        self._boundaries = [(trail.calls_before(place), place) for place in boundaries]
+        self._boundaries = [(trail.calls_before(place), place) for place in sorted(boundaries)]
         self._first = touched_first(trail)
 
-    def after(self, number: int) -> _Point | None:
+    def after(self, place: int) -> _Point | None:
         """Return the point of a boundary; None where no calls are before it, or none after it."""
-        call, place = self._boundaries[number]
-        following = self._boundaries[number + 1 :]
-        last = following[0][0] if following else len(self._trail.calls)
+        call = self._trail.calls_before(place)
+        following = (other for other, each in self._boundaries if each > place)
+        last = next(following, len(self._trail.calls))
         return self._point(call, place, min(CALLS, last - call)) if call and last > call else None
 
     def controls(self, point: _Point) -> Iterator[_Point]:

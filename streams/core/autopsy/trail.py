@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contextgauge.compaction.carried.failure_lines import failure_in
 from contextgauge.compaction.carried.file_ledger import commands_of, uses_of
 from contextgauge.compaction.carried.text_actions import calls_of
-from contextgauge.compaction.history import History
+from contextgauge.compaction.history import Edit, History
 from contextgauge.compaction.messages import Message, ToolCall
 from streams.core.control.turn_overlap import Turn, can_be_judged
 
@@ -40,6 +40,7 @@ class TrailTurn(NamedTuple):
 class Trail:
     """What an agent and its user did. `failures` are messages with results of calls, by call.
 
+    `emptied` are the places of edits that left nothing: resets, and compactions before a summary.
     Of the messages `without_text` nothing is known but that there were calls.
     """
 
@@ -47,11 +48,20 @@ class Trail:
         self.calls: list[TrailCall] = []
         self.failures: dict[int, str] = {}
         self.turns: list[TrailTurn] = []
+        self.emptied: list[int] = []
         self.end = len(history.entries)
         self._without_text = without_text
         self._open: dict[str, int] = {}
+        active: list[Message] = []
         for place, entry in enumerate(history.entries):
-            if isinstance(entry, Message) and entry.compaction is None:
+            if isinstance(entry, Edit):
+                active = entry.on(active)
+                if not active:
+                    self.emptied.append(place)
+            elif entry.compaction is not None:
+                active = [*(each for each in active if each.role == "system"), entry]
+            else:
+                active.append(entry)
                 self._add(place, entry)
         self._places = [each.place for each in self.calls]
 

@@ -63,7 +63,11 @@ def _order(advice: Advice) -> tuple[bool, Decimal]:
 
 
 def _option(result: ModelResult, number: int) -> Advice | None:
-    """Return a setting as an advice; None where the sessions could not have run under it."""
+    """Return a setting as an advice; None where the sessions could not have run under it.
+
+    Nor is there one where it gives them several triggers, of several windows: runtimes take tokens,
+    and the amount would be of no single size.
+    """
     own, change = result.settings[number], result.settings[number].change
     results = [chain.results[number] for chain in result.chains]
     tokens = own.trigger
@@ -72,7 +76,7 @@ def _option(result: ModelResult, number: int) -> Advice | None:
     is_engine = own.setting.engine is not None
     if is_engine or runtime_setting is None or change is None or not is_possible:
         return None
-    triggers = [each.trigger for each in result.settings if each.trigger is not None]
+    triggers = [each for own in result.settings for each in own.triggers if each is not None]
     return Advice(
         result.runtime,
         result.model,

@@ -36,7 +36,8 @@ class SettingResult(NamedTuple):
     """A chain under a setting. `changes` are by model, without those whose price is unknown.
 
     `is_known` is false where what a compaction would have left is not known: then all is as
-    recorded. `trigger` is that of the chain's end, tokens. `paid` are of the path's compactions.
+    recorded. `trigger` is that of the chain's end, tokens; `triggers` those of all its requests,
+    which windows and models that change make several. `paid` are of the path's compactions.
     """
 
     setting: Setting
@@ -46,6 +47,7 @@ class SettingResult(NamedTuple):
     changes: dict[str | None, CostChange]
     is_known: bool
     paid: Sequence[BreakEven | None]
+    triggers: frozenset[int | None]
 
 
 class ChainResult(NamedTuple):
@@ -121,7 +123,8 @@ class ChainComparison:
         }
         calls = CachedCalls(log, facts, "as_recorded")
         paid = break_evens(log, path, calls, self.price_at)
-        return SettingResult(setting, triggers[-1], path, totals, changes, is_known, paid)
+        every = frozenset(triggers)
+        return SettingResult(setting, triggers[-1], path, totals, changes, is_known, paid, every)
 
     def _likely(
         self,

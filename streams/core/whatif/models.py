@@ -9,15 +9,13 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from math import sqrt
 from statistics import stdev
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from streams.core.whatif.break_even import UsualBreakEven, usual
 from streams.core.whatif.comparison import ChainResult, CostChange
 from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.new_settings import Setting
 from streams.core.whatif.triggers import RecordedTrigger, recorded_triggers
-
-_T = TypeVar("_T")
 
 _NINETY_PERCENT: Final = 1.645
 """Standard errors on both sides of a mean within which it lies nine times of ten."""
@@ -41,7 +39,7 @@ class Change(NamedTuple):
 class ModelSetting(NamedTuple):
     """A model under a setting; `change` is None where a price is not known.
 
-    `trigger` is that of most chains, tokens; None where none is known.
+    `triggers` are those of all requests, tokens; None among them is an unknown one.
     `unknown` counts chains that are as recorded, since what a compaction would have left is not
     known. `paid` is of all compactions of the chains.
     """
@@ -50,12 +48,17 @@ class ModelSetting(NamedTuple):
     totals: RunTotals
     change: Change | None
     unknown: int
-    trigger: int | None
+    triggers: frozenset[int | None]
     paid: UsualBreakEven
+
+    @property
+    def trigger(self) -> int | None:
+        """The only trigger; None where there are several, as of several windows, or none."""
+        return next(iter(self.triggers)) if len(self.triggers) == 1 else None
 
 
 class ModelResult(NamedTuple):
-    """All chains of a runtime with responses of a model. Triggers are those of most chains."""
+    """All chains of a runtime with responses of a model; the recorded trigger is of most."""
 
     runtime: str | None
     model: str | None
@@ -83,16 +86,16 @@ def _result(runtime: str | None, model: str | None, chains: list[ChainResult]) -
         totals = _sum([each.totals.get(model, NO_TOTALS) for each in own])
         unknown = sum(not each.is_known for each in own)
         change = change_of(chains, number, model)
-        trigger = _usual(each.trigger for each in own)
+        triggers = frozenset[int | None]().union(*(each.triggers for each in own))
         paid = usual(paid for each in own for paid in each.paid)
-        settings.append(ModelSetting(first.setting, totals, change, unknown, trigger, paid))
+        settings.append(ModelSetting(first.setting, totals, change, unknown, triggers, paid))
     recorded = _sum([chain.recorded[model] for chain in chains])
     last = _usual(recorded_triggers(chain.log)[-1] for chain in chains)
     paid = usual(paid for chain in chains for paid in chain.paid)
     return ModelResult(runtime, model, chains, recorded, last, paid, settings)
 
 
-def _usual(triggers: Iterable[_T | None]) -> _T | None:
+def _usual(triggers: Iterable[RecordedTrigger | None]) -> RecordedTrigger | None:
     known = Counter(each for each in triggers if each is not None)
     return known.most_common(1)[0][0] if known else None
 

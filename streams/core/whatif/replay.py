@@ -5,8 +5,8 @@ what was known then had the trigger's size or more: to the recorded size where a
 was in the same place, else to what `after` says. A compaction whose position does not follow from a
 trigger (`RecordedCompaction.is_given`), and a reset, come where they came.
 
-Between two compactions lies at least one response; none is made that would leave no less, and none
-where a recorded attempt failed.
+Between two compactions lies at least one response; none is made that would leave no less (a
+recorded one: of a context that is smaller than it was), and none where a recorded attempt failed.
 """
 
 from collections.abc import Sequence
@@ -93,11 +93,17 @@ def replay(
         recorded_size = log.turns[at].used if at < len(log.turns) else None
         given = any(each.is_given for each in between.compactions)
         size = max(0, steps.sizes[-1] + grown[at])
-        if between.is_reset or (given and not replaces):
+        if between.is_reset:
             steps.compact(at, size, recorded_size, between.compactions)
         elif given or _is_due(log, at, steps.sizes[-1] + known[at], triggers[at]):
             if between.compactions and not replaces:
-                steps.compact(at, size, recorded_size, between.compactions[:1])
+                is_smaller = size < log.turns[at - 1].used + grown[at]
+                if is_smaller and recorded_size is not None and recorded_size >= size:
+                    steps.sizes.append(size)
+                    steps.futile += not given
+                else:
+                    own = between.compactions if given else between.compactions[:1]
+                    steps.compact(at, size, recorded_size, own)
                 continue
             kept = after(at, size)
             if kept is None:

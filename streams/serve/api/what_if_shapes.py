@@ -116,7 +116,9 @@ class ModelSettingShape(BaseShape):
     name: str
     totals: RunTotalsShape
     change: ChangeShape | None = Field(description="Null: a price is unknown.")
-    trigger_tokens: int | None
+    trigger_tokens: int | None = Field(
+        description="Null: none is known, or several, as of several windows."
+    )
     break_even: UsualBreakEvenShape
     chains_unknown: int = Field(
         description="Chains that are as recorded, as it is not known what a compaction leaves."

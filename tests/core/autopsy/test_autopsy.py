@@ -11,6 +11,7 @@ from streams.core.autopsy.autopsy import (
     findings_around,
     totals,
 )
+from streams.core.autopsy.intervals import CaseShare
 from streams.core.autopsy.items import ItemKind
 from streams.core.autopsy.remains import Verdict
 from streams.core.control.pins import boundaries
@@ -98,6 +99,23 @@ def test_a_boundary_that_a_fork_copied_is_judged_once() -> None:
     known: set[str] = set()
     assert len(autopsy_of(*lines, known=known).boundaries) == 1
     assert autopsy_of(*lines, known=known).boundaries == ()
+
+
+INHERITED = (boundary(), said("user", "Orders.", isCompactSummary=True, uuid="copied"))
+RESET = (said("user", "<command-name>/clear</command-name>", uuid="c"),)
+
+
+@pytest.mark.parametrize("near", [INHERITED, RESET], ids=["inherited boundary", "reset"])
+def test_control_points_are_away_from_all_boundaries(near: tuple[dict[str, Json], ...]) -> None:
+    before, between, after = (
+        [called(f"{part}{number}", "Read", file_path="a.py") for number in range(2)]
+        for part in range(3)
+    )
+    own = (boundary() | {"uuid": "b-2"}, summarised("Orders."))
+    result = autopsy_of(*before, *near, *between, *own, after[0], known={"copied"})
+    assert [each.summary_id for each in result.boundaries] == ["s"]
+    again = result.consequences.files_read_again
+    assert (again.after, again.control) == (CaseShare(1, 1), CaseShare(0, 0))
 
 
 def test_replies_are_decisions_and_steps_are_not() -> None:

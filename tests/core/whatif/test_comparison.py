@@ -32,6 +32,11 @@ RISE = tuple(range(40_000, 160_000, 4_000))
 
 LOG = log_of(*RISE, compaction(160_000), *RISE, compaction(160_000), *RISE[:10])
 
+ONCE: tuple[int | RecordedCompaction, ...] = (*RISE, compaction(160_000))
+LONG = log_of(*ONCE * 10, 40_000)
+LARGE = log_of(*ONCE * 10, 40_000, window=1_000_000, session="s-2")
+GROWN = replace(LONG, turns=(*LONG.turns[:200], *LARGE.turns[200:]))
+
 LOW = Setting("60%", Threshold(percent=60))
 HIGH = Setting("180,000", Threshold(tokens=180_000))
 SAME = Setting("recorded trigger")
@@ -103,9 +108,7 @@ def test_the_engine_makes_all_compactions() -> None:
 
 
 def test_a_setting_is_used_where_it_costs_less_even_at_worst() -> None:
-    once: tuple[int | RecordedCompaction, ...] = (*RISE, compaction(160_000))
-    long = log_of(*once * 10, 40_000)
-    (model,) = by_model(compared(long, settings=(LOW, HIGH)))
+    (model,) = by_model(compared(LONG, settings=(LOW, HIGH)))
     advice = advise(model)
     assert (advice.verdict, advice.trigger_tokens, advice.is_lowest) == ("use", 120_000, True)
     assert advice.runtime_setting == SettingOf("autoCompactWindow", 153_000)
@@ -113,6 +116,15 @@ def test_a_setting_is_used_where_it_costs_less_even_at_worst() -> None:
     assert advice.change.high < 0
     assert advice.compactions == model.settings[0].totals.compactions - 10
     assert advice.wait_ms == advice.compactions * 30_000
+
+
+@pytest.mark.parametrize("logs", [(LONG, LARGE), (GROWN,)], ids=["of sessions", "of one session"])
+def test_a_percentage_of_several_windows_is_no_size_to_use(logs: tuple[ChainLog, ...]) -> None:
+    tokens = Setting("120,000", Threshold(tokens=120_000))
+    (model,) = by_model(compared(*logs, settings=(LOW, tokens)))
+    assert model.settings[0].triggers == {120_000, 600_000}
+    assert (advise(model).setting, advise(model).trigger_tokens) == (tokens, 120_000)
+    assert advise(model._replace(settings=model.settings[:1])).verdict == "not_possible"
 
 
 def test_a_difference_within_its_uncertainty_is_none() -> None:

@@ -1,5 +1,6 @@
 """Another trigger over the same growth, and the recorded one."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,19 @@ def test_what_was_asked_for_and_a_reset_come_where_they_came() -> None:
     path = replayed(log, 60_000)
     assert path.sizes == (50_000, 20_000, 70_000, 15_000, 40_000)
     assert places(path) == [1]
+
+
+@pytest.mark.parametrize(("cause", "trigger", "futile"), [(MANUAL, 60_000, 0), ("auto", 12_000, 3)])
+def test_a_recorded_compaction_never_leaves_more_than_there_would_be(
+    cause: str, trigger: int, futile: int
+) -> None:
+    log = log_of(75_000, 150_000, compaction(150_000, cause), 45_000, 45_500)
+    path = replayed(log, trigger, left=15_000)
+    assert (path.sizes[:3], path.compactions[0].at) == ((75_000, 15_000, 15_000), 1)
+    assert [each.recorded for each in path.compactions] == [None] * len(path.compactions)
+    assert path.futile == futile
+    as_recorded = log_of(20_000, compaction(20_000, MANUAL), 45_000)
+    assert replayed(as_recorded, None) == recorded_path(as_recorded), "as it was, it does"
 
 
 def test_the_engine_replaces_what_was_asked_for_too() -> None:
