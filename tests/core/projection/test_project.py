@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.records import Category, Trigger, TriggerReason, UserTurn
+from schemas.records import Category, Trigger, TriggerReason
 from schemas.views import (
     LAST_COMPACTIONS,
     MAX_CHAINS,
@@ -50,20 +50,6 @@ def test_a_first_reading_begins_a_view() -> None:
         oldest_ms=START_MS + 1000,
         last_sequence=1,
     )
-
-
-def test_what_is_measured_of_content_only_moves_a_view_on() -> None:
-    told = History()
-    reading = told.reading(50_000)
-    turn = told.record(UserTurn(**told.common(), characters=12, tokens_estimated=3))
-    view, before = view_of(reading, turn), view_of(reading)
-    assert (view.chains, view.compactions, view.attempt) == (
-        before.chains,
-        before.compactions,
-        before.attempt,
-    )
-    assert view.sequence == turn.sequence
-    assert view.position > before.position
 
 
 def test_a_record_below_the_views_position_is_in_it_already() -> None:

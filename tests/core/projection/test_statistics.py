@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.records import Outcome, TriggerReason
+from schemas.records import Outcome, TriggerReason, UserTurn
 from schemas.topics import DAY_MS
 from schemas.views import (
     BUCKET_EDGES,
@@ -264,3 +264,17 @@ def test_few_values_are_known_of_several_distributions_together() -> None:
     assert few_values([few, Distribution(count=1)]) is None
     assert few_values([few, Distribution(count=FEW_VALUES, values=(0,) * FEW_VALUES)]) is None
     assert few_values([]) is None
+
+
+def test_what_is_measured_of_content_only_moves_a_view_on() -> None:
+    told = History()
+    reading = told.reading(50_000)
+    turn = told.record(UserTurn(**told.common(), characters=12, tokens_estimated=3))
+    view, before = view_of(reading, turn), view_of(reading)
+    assert (view.chains, view.compactions, view.attempt) == (
+        before.chains,
+        before.compactions,
+        before.attempt,
+    )
+    assert view.sequence == turn.sequence
+    assert view.position > before.position

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_a_session_is_compared_by_model_chain_and_rule() -> None:
     boundaries = next(row for row in document["rules"] if row["kind"] == "compact_boundary")
     assert boundaries["settings"] == [less, more]
     assert boundaries["derived_again"] is None
+
+
+def test_with_prices_a_document_has_amounts_and_when_compactions_paid_off() -> None:
+    options = SimulationOptions(seed=1, sessions=1, turns=150, providers=("claude",))
+    found = stored_answer(list(derived(options, 3_000)), SETTINGS, lambda _: PRICE, ())
+    chain = what_if_document(found)["chains"][0]
+    (recorded,), setting = chain["recorded"], chain["settings"][0]
+    assert Decimal(recorded["cost"]) > 0
+    assert {Decimal(each["break_even"]["saved"]) > 0 for each in chain["compactions"]} == {True}
+    change = setting["changes"][0]
+    assert Decimal(change["low"]) <= Decimal(change["middle"]) <= Decimal(change["high"])
+    assert Decimal(setting["totals"][0]["cost"]) - Decimal(recorded["cost"]) == Decimal(
+        change["middle"]
+    )
 
 
 def test_of_a_longer_session_what_is_stored_is_compared() -> None:
