@@ -259,7 +259,7 @@ check: setup  ## All that CI looks at.
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
 	make --no-print-directory check-measured || failed=1; \
-	$(PYTEST) $(MEASURED:%=--ignore=%) tests || failed=1; \
+	$(PYTEST) --durations=40 --durations-min=3 $(MEASURED:%=--ignore=%) tests || failed=1; \
 	exit $$failed
 
 check-measured: setup
