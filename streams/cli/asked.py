@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contextgauge.errors import ConfigError
 from streams import wiring
-from streams.cli.inputs import own_sources, sources_of
-from streams.cli.screen.figures import safe
-from streams.cli.screen.lines import write_error
+from streams.cli.inputs import LeftOut, own_sources, sources_of
 from streams.cli.screen.output import reading
 from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.cli.transcripts import Replay
-from streams.edge.files.formats import reason_of
 from streams.flow.export.checkpoint import read_checkpoint
 from streams.flow.export.export import Export
 
@@ -71,14 +68,8 @@ def _last(path: str) -> str:
 
 def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
     """Write the records of transcripts; return their name, and whether all could be read."""
-    is_whole = True
-
-    def failed(path: str, error: OSError) -> None:
-        nonlocal is_whole
-        is_whole = False
-        write_error(f"{safe(path)}: {reason_of(error)}\n")
-
-    sources = sources_of(paths) if paths else own_sources(failed)
+    left_out = LeftOut()
+    sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources:
         raise ConfigError(NOTHING_HERE)
     rules = wiring.rules(wiring.settings(), content=True)
@@ -89,4 +80,4 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
             made.add((record, None) for record in records)
         made.commit()
     name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
-    return name, is_whole and not replayed.unreadable
+    return name, not (left_out.count or replayed.unreadable)

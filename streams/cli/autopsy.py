@@ -12,31 +12,22 @@ from contextgauge.records import Json
 from schemas.messages import DeadLetter
 from streams import codec
 from streams.cli.exits import Exit
-from streams.cli.inputs import is_path, own_sources, sources_of
+from streams.cli.inputs import LeftOut, is_path, own_sources, sources_of
 from streams.cli.screen.autopsy_text import Autopsied, all_of, show
 from streams.cli.screen.figures import safe
-from streams.cli.screen.lines import quiet_pipe, write_error
-from streams.cli.screen.options import AsJson
+from streams.cli.screen.lines import quiet_pipe
+from streams.cli.screen.options import AsJson, OwnPaths
 from streams.cli.screen.output import reading, say, write_json
 from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.core.autopsy.autopsy import AutopsyReading, BoundaryFindings, totals
 from streams.core.autopsy.consequences import CALLS
 from streams.core.autopsy.intervals import CaseShare, Interval, ShareComparison
 from streams.edge.files import reading as files
-from streams.edge.files.formats import reason_of
 from streams.edge.files.watch import Failed, InputSource
 
 
 def autopsy(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Transcripts or folders. Default: the sessions that runtimes store on this "
-            "machine.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: OwnPaths = None,
     *,
     wanted: Annotated[
         str | None,
@@ -53,20 +44,14 @@ def autopsy(
     file. The judgement compares characters and knows no meaning. What was done again is compared
     with the same sessions without a boundary.
     """
-    is_whole = True
-
-    def failed(path: str, error: OSError) -> None:
-        nonlocal is_whole
-        is_whole = False
-        write_error(f"{safe(path)}: {reason_of(error)}\n")
-
+    left_out = LeftOut()
     for each in paths or ():
         if not is_path(each):
             raise ConfigError(
                 f"{safe(each)}: no such file. A session's ID goes with an option: "
                 f"`contextgauge autopsy --session {safe(each)}`"
             )
-    sources = sources_of(paths) if paths else own_sources(failed)
+    sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources and not paths:
         say(NOTHING_HERE)
         return
@@ -76,7 +61,7 @@ def autopsy(
             # Of several that begin as wanted one is chosen: what is in the others is not known.
             Autopsied(session_id, source.name, each.autopsy(known[session_id if wanted else ""]))
             for source in sources
-            for session_id, each in _sessions(source, wanted, failed)
+            for session_id, each in _sessions(source, wanted, left_out)
         ]
         chosen = _chosen({each.session_id for each in sessions}, wanted)
         sessions = [each for each in sessions if each.session_id in chosen]
@@ -85,7 +70,7 @@ def autopsy(
             write_json(_document(sessions))
         else:
             show(sessions)
-    if not is_whole:
+    if left_out.count:
         raise typer.Exit(Exit.STOPPED)
 
 

@@ -9,15 +9,28 @@ from contextgauge.errors import ConfigError, StopError
 from contextgauge.user_folders import expanded
 from schemas.views import MODEL_FIELD, SessionView
 from streams import codec, wiring
+from streams.cli.screen.figures import safe
 from streams.cli.screen.lines import write_error
 from streams.core.until_compaction import CompactionPoints, usual_point
 from streams.edge.files import reading as files
-from streams.edge.files.formats import READ, counted
+from streams.edge.files.formats import READ, counted, reason_of
 from streams.edge.files.housekeeping import DOCUMENT, SUFFIXES
 from streams.edge.files.watch import Failed, InputSource, subagents_of
 from streams.wiring.stored import own_folders
 
 _PATH_BEGINNINGS = ("/", "./", "../", "~/")
+
+
+class LeftOut:
+    """Reports on standard error what cannot be read, which is left out, and counts it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, path: str, error: OSError) -> None:
+        """Report a file or folder, and why it cannot be read."""
+        self.count += 1
+        write_error(f"{safe(path)}: {reason_of(error)}\n")
 
 
 def is_path(text: str) -> bool:

@@ -18,14 +18,13 @@ from contextgauge.errors import VersionError
 from contextgauge.frozen import replace
 from schemas.views import Aggregates, SessionView
 from streams import codec, wiring
-from streams.cli.inputs import add_totals, own_sources, points_of, sources_of, unrecognised
-from streams.cli.screen.figures import count, first_of, safe
+from streams.cli.inputs import LeftOut, add_totals, own_sources, points_of, sources_of, unrecognised
+from streams.cli.screen.figures import count, first_of
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.sessions_table import live_first
 from streams.codec import view_codec
 from streams.core.session_status import is_unrecognised, leading_chain
 from streams.core.until_compaction import NO_POINTS, CompactionPoints
-from streams.edge.files.formats import reason_of
 from streams.edge.files.positions import absolute
 from streams.wiring.stored import Recalled, outdated, recalled
 
@@ -60,9 +59,14 @@ class Listing:
     """
 
     def __init__(self, paths: Sequence[str], processes: int | None = None) -> None:
-        self.unreadable, self._processes = 0, processes
-        failed = self._leave_out
+        self._left_out, self._processes = LeftOut(), processes
+        failed = self._left_out
         self.sources = sources_of(paths, failed) if paths else own_sources(failed)
+
+    @property
+    def unreadable(self) -> int:
+        """How many files and folders cannot be read, or in part only."""
+        return self._left_out.count
 
     def read(self, order: Order, limit: int) -> Listed:
         """Return the first sessions. Raises StopError where paths have no session."""
@@ -85,12 +89,8 @@ class Listing:
 
         replay = Replay(self.sources, processes=self._processes, as_on_this_machine=True)
         views = replay.views()
-        self.unreadable += replay.unreadable
+        self._left_out.count += replay.unreadable
         return _listed(views, {}, _documents(replay.models), order, limit)
-
-    def _leave_out(self, path: str, error: OSError) -> None:
-        self.unreadable += 1
-        write_error(f"{safe(path)}: {reason_of(error)}\n")
 
     def _recalled(self) -> Recalled | None:
         """Return what is stored of the sources; None of pipes, which are read once."""
@@ -134,7 +134,7 @@ class Listing:
                     # Their stored files come first or between: they are read again with the rest.
                     elsewhere |= found
                     continue
-                self.unreadable += replay.unreadable
+                self._left_out.count += replay.unreadable
                 for text in reports:
                     write_error(text)
             documents = {

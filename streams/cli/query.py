@@ -18,6 +18,7 @@ from streams.cli.asked import opened
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
+from streams.cli.screen.options import TablePaths
 from streams.cli.screen.output import cell, out, say
 from streams.cli.screen.tables import plain_table
 
@@ -43,15 +44,7 @@ def query(
             metavar="SQL|NAME", help="A SELECT, or the name of a question.", show_default=False
         ),
     ] = None,
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Transcripts or folders, or the folder or URL of one export. Default: the "
-            "sessions that runtimes store on this machine.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: TablePaths = None,
     *,
     show_list: Annotated[bool, typer.Option("--list", help="List the named questions.")] = False,
     show_views: Annotated[

@@ -13,19 +13,12 @@ from streams.cli.pages.document import write_whole
 from streams.cli.report.answers import Answers
 from streams.cli.report.page import ReportOrigin, page
 from streams.cli.screen.figures import size
+from streams.cli.screen.options import TablePaths
 from streams.cli.screen.output import say
 
 
 def report(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="PATH",
-            help="Transcripts or folders, or the folder or URL of one export. Default: the "
-            "sessions that runtimes store on this machine.",
-            show_default=False,
-        ),
-    ] = None,
+    paths: TablePaths = None,
     *,
     topic: Annotated[
         bool,

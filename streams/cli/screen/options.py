@@ -39,6 +39,19 @@ PATHS = typer.Argument(
     show_default=False,
 )
 Paths = Annotated[list[str], PATHS]
+_HERE = "Default: the sessions that runtimes store on this machine."
+OwnPaths = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="PATH", help=f"Transcripts or folders. {_HERE}", show_default=False),
+]
+TablePaths = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH",
+        help=f"Transcripts or folders, or the folder or URL of one export. {_HERE}",
+        show_default=False,
+    ),
+]
 FallbackSession = Annotated[
     str | None,
     typer.Option(

@@ -12,17 +12,15 @@ import typer
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record, SessionInfo
 from streams import wiring
-from streams.cli.inputs import is_path, own_sources
+from streams.cli.inputs import LeftOut, is_path, own_sources
 from streams.cli.pages.document import write_whole
 from streams.cli.screen.figures import count, safe, size
-from streams.cli.screen.lines import write_error
 from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import reading, say
 from streams.cli.share.cleaning import Cleaning, names_of
 from streams.cli.share.share_page import share_page
 from streams.cli.share.shared import SharedSession, shared
 from streams.cli.share.texts import MOST_CHARACTERS, spoken
-from streams.edge.files.formats import reason_of
 
 if TYPE_CHECKING:
     from streams.cli.transcripts import ReplayedSession
@@ -87,9 +85,7 @@ def _session(session: str, one: str | None) -> tuple[Sequence[Record], "Replayed
     if wiring.settings().redis_url is None:
         sources = [
             each
-            for each in own_sources(
-                lambda path, error: write_error(f"{safe(path)}: {reason_of(error)}\n")
-            )
+            for each in own_sources(LeftOut())
             if each.session is not None and each.session.startswith(session)
         ]
         if not sources:

@@ -7,10 +7,9 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from streams.cli.exits import Exit
-from streams.cli.inputs import own_sources, sources_of
-from streams.cli.screen.figures import safe
-from streams.cli.screen.lines import quiet_pipe, write_error
-from streams.cli.screen.options import AsJson
+from streams.cli.inputs import LeftOut, own_sources, sources_of
+from streams.cli.screen.lines import quiet_pipe
+from streams.cli.screen.options import AsJson, OwnPaths
 from streams.cli.screen.output import reading, write_json
 from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.cli.whatif.reading import compare
@@ -18,7 +17,6 @@ from streams.cli.whatif.settings_of_options import STRATEGIES, settings_of
 from streams.cli.whatif.tables import show
 from streams.codec.what_if import what_if_document
 from streams.core.whatif.new_settings import DEFAULT_TRIGGERS
-from streams.edge.files.formats import reason_of
 
 
 class By(StrEnum):
@@ -29,14 +27,6 @@ class By(StrEnum):
     RULE = "rule"
 
 
-WhatIfPaths = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATH",
-        help="Transcripts or folders. Default: the sessions that runtimes store on this machine.",
-        show_default=False,
-    ),
-]
 Triggers = Annotated[
     str | None,
     typer.Option(
@@ -86,7 +76,7 @@ Goals = Annotated[
 
 
 def what_if(
-    paths: WhatIfPaths = None,
+    paths: OwnPaths = None,
     *,
     trigger: Triggers = None,
     window: OtherWindow = None,
@@ -103,14 +93,8 @@ def what_if(
     responses each compaction paid off, and the setting to use for each model.
     """
     wanted = settings_of(trigger, window, warn, strategy, goal)
-    is_whole = True
-
-    def failed(path: str, error: OSError) -> None:
-        nonlocal is_whole
-        is_whole = False
-        write_error(f"{safe(path)}: {reason_of(error)}\n")
-
-    sources = sources_of(paths) if paths else own_sources(failed)
+    left_out = LeftOut()
+    sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources:
         raise ConfigError(NOTHING_HERE)
     with quiet_pipe():
@@ -122,5 +106,5 @@ def what_if(
             write_json(what_if_document(answer))
         else:
             show(answer, by=by.value)
-    if not (is_whole and answer.is_whole):
+    if left_out.count or not answer.is_whole:
         raise typer.Exit(Exit.STOPPED)
