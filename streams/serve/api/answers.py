@@ -40,6 +40,8 @@ CONDITIONAL: Final[dict[int, dict[str, Any]]] = {
 _CACHE_BYTES: Final = 32 * 1024 * 1024
 """For clients that poll without an entity tag."""
 
+_PRICED_BYTES: Final = 8 * 1024 * 1024
+
 AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Silent-Ms", "Contextgauge-Lag-Records")
 """Headers with an answer's age."""
 
@@ -154,6 +156,33 @@ class SharedCache(Generic[T]):
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self._bytes -= dropped
             return value
+
+
+class PricedAnswers:
+    """Answers of a session's records and prices, each made once for a state of the session.
+
+    Prices are the process's: the next one may have others. So the tag is of the answer itself.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Take the name of the answer's member."""
+        self._name = name
+        self._cache: SharedCache[bytes] = SharedCache(_PRICED_BYTES)
+
+    async def answer(
+        self, request: Request, snapshot: Snapshot, of: object, make: Callable[[], Awaitable[Json]]
+    ) -> Response:
+        """Return what was made of this, else what `make` returns."""
+
+        async def made() -> tuple[bytes, int]:
+            document = codec.dumps(await make())
+            return document, len(document)
+
+        key = tag(request.url.path, of, snapshot.version)
+        document = await self._cache.get_or_make(key, made)
+        own = tag(request.url.path, document, snapshot.version)
+        same = unchanged(request, own, snapshot)
+        return same or answer(snapshot, own, {self._name: Encoded(document)})
 
 
 THRESHOLDS_JSON: Final = Encoded(codec.dumps(THRESHOLDS._asdict()))

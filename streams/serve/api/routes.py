@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from contextgauge.units import MINUTE_MS
-from schemas.records import event_type
+from schemas.records import Json, event_type
 from schemas.views import EntryStream
 from streams import codec
 from streams.codec.costs import costs_document
@@ -153,6 +153,8 @@ def _add_session(router: Router, reading: Reading) -> None:
 
 
 def _add_costs(router: Router, reading: Reading, price_of: PriceLookup) -> None:
+    made = answers.PricedAnswers("costs")
+
     @router.add(
         "GET",
         "/v1/sessions/{session_id:id}/costs",
@@ -168,13 +170,13 @@ def _add_costs(router: Router, reading: Reading, price_of: PriceLookup) -> None:
 
         From its newest 2 000 readings, at list prices.
         """
-        snapshot, _ = await reading.session(session_id)
-        records = await reading.at(snapshot).records(session_id, readings=True)
-        members = {"costs": costs_document(stored_costs(records, price_of))}
-        # Prices change without the session: the tag is of the answer itself.
-        tag = answers.tag(request.url.path, members, snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        return same or answers.answer(snapshot, tag, members)
+        snapshot, view = await reading.session(session_id)
+
+        async def make() -> Json:
+            records = await reading.at(snapshot).records(session_id, readings=True)
+            return costs_document(stored_costs(records, price_of))
+
+        return await made.answer(request, snapshot, view, make)
 
 
 async def _records(  # noqa: PLR0917 -- the parameters of the route

@@ -8,13 +8,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streams import codec
-from streams.codec import Encoded
+from schemas.records import Json
 from streams.codec.what_if import what_if_document
 from streams.core.whatif.answers import priced, stored_answer
 from streams.core.whatif.new_settings import DEFAULT_TRIGGERS, Setting, read_triggers, setting_of
 from streams.serve.api import answers, parameters
-from streams.serve.api.answers import SharedCache
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import Reading
 from streams.serve.api.routing import Described, Router, problems_of
@@ -22,8 +20,6 @@ from streams.serve.api.serving import Serving
 
 _MOST_TRIGGERS: Final = 6
 """A replay of the 2 000 responses that views hold takes some 0.2 s for each."""
-
-_CACHE_BYTES: Final = 8 * 1024 * 1024
 
 Triggers: TypeAlias = Annotated[
     str | None,
@@ -43,7 +39,7 @@ OtherWindow: TypeAlias = Annotated[
 
 def add_what_if(router: Router, reading: Reading, serving: Serving) -> None:
     """Add the route. One replay at a time: others wait, or share its answer."""
-    cache: SharedCache[bytes] = SharedCache(_CACHE_BYTES)
+    made = answers.PricedAnswers("what_if")
     turn, prices = asyncio.Lock(), priced(serving.prices)
 
     @router.add(
@@ -72,20 +68,14 @@ def add_what_if(router: Router, reading: Reading, serving: Serving) -> None:
         settings = _settings(trigger, window)
         snapshot, view = await reading.session(session_id)
 
-        async def make() -> tuple[bytes, int]:
+        async def make() -> Json:
             records = await reading.at(snapshot).records(session_id, readings=True)
             replayed = partial(stored_answer, records, settings, prices, serving.thresholds)
             async with turn:
                 answer = await asyncio.to_thread(replayed)
-            document = codec.dumps(what_if_document(answer))
-            return document, len(document)
+            return what_if_document(answer)
 
-        of = answers.tag(request.url.path, settings, view, snapshot.version)
-        document = await cache.get_or_make(of, make)
-        # Prices change without the session: the tag is of the answer itself.
-        tag = answers.tag(request.url.path, document, snapshot.version)
-        same = answers.unchanged(request, tag, snapshot)
-        return same or answers.answer(snapshot, tag, {"what_if": Encoded(document)})
+        return await made.answer(request, snapshot, (settings, view), make)
 
 
 def _settings(trigger: str | None, window: int | None) -> tuple[Setting, ...]:
