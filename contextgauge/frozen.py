@@ -188,12 +188,37 @@ def _not_frozen(cls: type[Any]) -> type[Any]:
 
 
 def _values(instance: Any) -> tuple[Any, ...]:  # noqa: ANN401 -- of any such class
-    return tuple(getattr(instance, field.name) for field in dataclasses.fields(instance))
+    cls: Any = type(instance)
+    return _tuple_reader(cls)(instance)
 
 
 def _set_values(self: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 -- as above
-    for field, value in zip(dataclasses.fields(self), values, strict=True):
-        object.__setattr__(self, field.name, value)
+    cls: Any = type(self)
+    _setter(cls)(self, values)
+
+
+@cache
+def _tuple_reader(cls: Any) -> Callable[[Any], tuple[Any, ...]]:  # noqa: ANN401 -- as above
+    values = "".join(f"self.{field.name}, " for field in dataclasses.fields(cls))
+    scope: dict[str, Any] = {}
+    exec(f"def read(self):\n    return ({values})", scope)  # noqa: S102 -- as dataclasses does
+    read: Callable[[Any], tuple[Any, ...]] = scope["read"]
+    return read
+
+
+@cache
+def _setter(cls: Any) -> Callable[[Any, tuple[Any, ...]], None]:  # noqa: ANN401 -- as above
+    """Return what sets all fields of an instance that has none yet: records cross processes."""
+    scope: dict[str, Any] = {
+        "set_class": object.__dict__["__class__"].__set__,
+        "open": cls.__init__.__globals__["open"],
+        "frozen": cls,
+    }
+    targets = "".join(f"self.{field.name}, " for field in dataclasses.fields(cls))
+    body = f"    set_class(self, open)\n    ({targets}) = values\n    set_class(self, frozen)\n"
+    exec(f"def set_all(self, values):\n{body}", scope)  # noqa: S102 -- as dataclasses does
+    set_all: Callable[[Any, tuple[Any, ...]], None] = scope["set_all"]
+    return set_all
 
 
 def _refuse_setting(self: object, name: str, value: object) -> None:

@@ -15,6 +15,7 @@ from schemas.records import MAIN_CHAIN
 from schemas.views import Compaction, SessionView
 from streams import wiring
 from streams.cli.inputs import is_path
+from streams.cli.local_session import needed_session
 from streams.cli.screen.figures import safe
 from streams.cli.screen.output import reading
 from streams.cli.session_lines import SessionLines, lines_of_session
@@ -28,7 +29,6 @@ from streams.core.conversation.checkpoints import (
     before_compaction,
     same_boundaries,
 )
-from streams.core.session_ids import several_begin_with
 from streams.edge.files.known_forks import KnownForks, known_forks
 from streams.edge.files.reading import STANDARD_INPUT
 from streams.edge.files.runtime_folders import transcript_folders
@@ -121,17 +121,8 @@ def checkpoint_session(session: str, one: str | None) -> CheckpointSession:
         return _of_path(session, one)
     if wiring.settings().redis_url is not None:
         return _of_views(session)
-    local = SessionFiles(transcript_folders(os.environ))
-    fitting = local.beginning_with(session)
-    if session not in fitting and len(fitting) > 1:
-        raise StopError(safe(several_begin_with(session, fitting)))
-    path = local.path(session if session in fitting else fitting[0]) if fitting else None
-    if path is None:
-        raise StopError(
-            f"no session on this machine begins with {safe(session)!r}: name its transcript, or "
-            "set CONTEXTGAUGE_REDIS_URL for the sessions of a pipeline"
-        )
-    return _of_path(str(path), None)
+    place = needed_session(session)
+    return _of_path(str(place.path), place.session_id if place.is_one_of_many else None)
 
 
 def _of_path(path: str, one: str | None) -> CheckpointSession:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import StopError
+from streams.cli.session_checkpoints import checkpoint_session
 from streams.cli.share.cleaning import Cleaning, names_of
 from streams.cli.share.share_command import share
 from tests.commands import Command
+from tests.runtimes.opencode_database import OpencodeDatabase
 
 CANARIES = (
     "canary-prompt",
@@ -146,12 +148,34 @@ def test_a_session_of_this_machine_is_found_by_its_id(
     monkeypatch.setenv("HOME", str(tmp_path))
     projects = tmp_path / ".claude" / "projects" / "-home"
     projects.mkdir(parents=True)
-    transcript(projects)
+    first = "258c7280-1111-4111-8111-111111111111"
+    transcript(projects).rename(projects / f"{first}.jsonl")
     target = tmp_path / "shared.html"
-    share("canary-se", target=target, yes=True)
+    share(first[:5], target=target, yes=True)
     assert '"used":165000' in target.read_text("utf-8")
-    with pytest.raises(StopError, match="no session of this machine begins with other"):
+    with pytest.raises(StopError, match="no session on this machine begins with 'other'"):
         share("other", target=target, yes=True)
+    transcript(projects).rename(projects / f"{first.replace('1', '2')}.jsonl")
+    with pytest.raises(StopError, match="2 sessions begin with '258c7'"):
+        share(first[:5], target=target, yes=True)
+
+
+def test_a_session_of_a_runtimes_database_is_found_by_its_id(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CONTEXTGAUGE_REDIS_URL", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".local" / "share" / "opencode"
+    folder.mkdir(parents=True)
+    database = OpencodeDatabase(folder / "opencode.db")
+    for session, tokens in (("ses_first", 1_000), ("ses_other", 2_000)):
+        database.session(session)
+        database.answer(session, fresh=tokens)
+    database.close()
+    target = tmp_path / "shared.html"
+    share("ses_oth", target=target, yes=True)
+    assert '"used":2000' in target.read_text("utf-8")
+    assert checkpoint_session("ses_f", None).view.session_id == "ses_first"
 
 
 @pytest.mark.parametrize(

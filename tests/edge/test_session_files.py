@@ -87,8 +87,8 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
     local = SessionFiles([tmp_path / "projects", tmp_path / "sessions"])
     assert (local.path(ID), local.path(OTHER)) == (claude, rollout)
     assert local.titles([ID, OTHER, "nobody"]) == {ID: "one", OTHER: "two"}
-    assert local.beginning_with("258c7280-a") == [ID]
-    assert local.beginning_with("258c7280") == [OTHER, ID]
+    assert [each.session_id for each in local.beginning_with("258c7280-a")] == [ID]
+    assert [each.session_id for each in local.beginning_with("258c7280")] == [OTHER, ID]
     assert local.path("../../etc/passwd") is None
 
 

@@ -6,7 +6,7 @@ are looked through from the one that was written last.
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from streams import codec
 from streams.cli.filling import bodies_of
 from streams.cli.inputs import session_folder
 from streams.cli.listing import Listing, Order
+from streams.cli.local_session import only_one
 from streams.cli.mcp.agent_sessions import (
     Document,
     FoundSession,
@@ -31,14 +32,12 @@ from streams.cli.screen.figures import safe
 from streams.cli.session_documents import filling_fields, filling_or_reason, judged
 from streams.cli.transcripts import ReplayedSession, session_of
 from streams.codec import view_codec
-from streams.core.session_ids import several_begin_with
-from streams.edge.files.database import titles_in
 from streams.edge.files.housekeeping import DATABASES
 from streams.edge.files.names import name_of
 from streams.edge.files.objects import object_of
 from streams.edge.files.opening import open_content
 from streams.edge.files.positions import absolute
-from streams.edge.files.session_files import SessionFiles
+from streams.edge.files.session_files import SessionFiles, SessionPlace
 from streams.edge.files.watch import TranscriptFile, TranscriptFinder
 from streams.wiring.stored import own_folders
 
@@ -137,23 +136,23 @@ class LocalAgentSessions:
         return first, [each.session for each in rest if each.written_s >= since_s]
 
     def _named(self, files: Sequence[TranscriptFile], name: str) -> _SessionPlace:
-        own = [Path(each.place) for each in reversed(files) if not self._may_have_many(each)]
-        known = SessionFiles((), own)
-        places = {each: (str(known.path(each)), False) for each in known.beginning_with(name)}
-        for each in files:
-            if self._may_have_many(each):
-                ids = (session for session in _sessions_in(each) if session.startswith(name))
-                places |= dict.fromkeys(ids, (each.place, True))
-        if name not in places and len(places) > 1:
-            raise StopError(safe(several_begin_with(name, sorted(places))))
-        if not places:
+        own = [Path(each.place) for each in reversed(files) if not self._is_named(each)]
+        places = SessionFiles((), own).beginning_with(name)
+        places += [
+            SessionPlace(view.session_id, Path(file.place), is_one_of_many=True)
+            for file in files
+            if self._is_named(file)
+            for view in _views_in(file.place)
+            if view.session_id.startswith(name)
+        ]
+        found = only_one(name, places)
+        if found is None:
             raise StopError(f"no session on this machine begins with {safe(name)!r}")
-        session = name if name in places else next(iter(places))
-        return _SessionPlace(places[session][0], session, places[session][1], 0.0)
+        return _SessionPlace(str(found.path), found.session_id, found.is_one_of_many, 0.0)
 
     def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_SessionPlace]:
         for file in files[:_MOST_FILES]:
-            if self._may_have_many(file):
+            if file.place.endswith(DATABASES) or self._is_named(file):
                 yield from _in_one_file(file.place, folder)
                 continue
             if file.path not in self._folders:
@@ -168,8 +167,9 @@ class LocalAgentSessions:
                     file.place, session, is_one_of_many=False, written_s=file.stat.st_mtime
                 )
 
-    def _may_have_many(self, file: TranscriptFile) -> bool:
-        return file.place.endswith(DATABASES) or absolute(file.path) in self._files_named
+    def _is_named(self, file: TranscriptFile) -> bool:
+        """Return whether a file, which is no database, may have several sessions."""
+        return absolute(file.path) in self._files_named and not file.place.endswith(DATABASES)
 
     def _replayed(self, place: _SessionPlace) -> ReplayedSession:
         """Derive a session; the last one is derived again only where its files have changed."""
@@ -186,15 +186,6 @@ def _parts(path: str) -> list[TranscriptFile]:
     """Return a session's files, those of its subagents too."""
     folder = session_folder(path)
     return TranscriptFinder([folder or path]).look(0.0)
-
-
-def _sessions_in(file: TranscriptFile) -> Iterable[str]:
-    if not file.place.endswith(DATABASES):
-        return [view.session_id for view in _views_in(file.place)]
-    try:
-        return titles_in(file.place)
-    except OSError:
-        return ()
 
 
 def _views_in(path: str) -> Sequence[SessionView]:

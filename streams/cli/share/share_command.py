@@ -12,7 +12,8 @@ import typer
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record, SessionInfo
 from streams import wiring
-from streams.cli.inputs import LeftOut, is_path, own_sources
+from streams.cli.inputs import is_path
+from streams.cli.local_session import needed_session
 from streams.cli.pages.document import write_whole
 from streams.cli.screen.figures import count, safe, size
 from streams.cli.screen.options import OneSession, SessionOrPath
@@ -76,25 +77,17 @@ def share(
 
 def _session(session: str, one: str | None) -> tuple[Sequence[Record], "ReplayedSession | None"]:
     """Return a session's records; from a transcript also what was read."""
-    from streams.cli.transcripts import Replay, session_of  # noqa: PLC0415 -- derives, for files
+    from streams.cli.transcripts import session_of  # noqa: PLC0415 -- derives, for files
 
     if is_path(session):
         with reading():
             replayed = session_of(session, one)
         return replayed.records, replayed
     if wiring.settings().redis_url is None:
-        sources = [
-            each
-            for each in own_sources(LeftOut())
-            if each.session is not None and each.session.startswith(session)
-        ]
-        if not sources:
-            raise StopError(
-                f"no session of this machine begins with {safe(session)}: "
-                "`contextgauge sessions` lists them; or name a transcript"
-            )
+        place = needed_session(session)
         with reading():
-            replayed = Replay(sources, as_on_this_machine=True).one(one or session)
+            wanted = place.session_id if place.is_one_of_many else None
+            replayed = session_of(str(place.path), one or wanted)
         return replayed.records, replayed
 
     from streams.cli.stored import read_views  # noqa: PLC0415 -- paths need no Redis

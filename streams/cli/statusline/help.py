@@ -1,19 +1,14 @@
 """The options of `contextgauge statusline`; without them `streams.__main__` runs it directly."""
 
-import os
 from typing import Annotated
 
 import typer
 
-from contextgauge.errors import StopError
 from contextgauge.user_folders import expanded
 from streams import codec
 from streams.cli.inputs import is_path
-from streams.cli.screen.figures import safe
+from streams.cli.local_session import local_session
 from streams.cli.statusline import statusline_command
-from streams.core.session_ids import several_begin_with
-from streams.edge.files.runtime_folders import transcript_folders
-from streams.edge.files.session_files import SessionFiles
 
 
 def statusline(
@@ -51,10 +46,8 @@ def _input(session: str) -> dict[str, str]:
     """
     if is_path(session):
         return {"transcript_path": expanded(session)}
-    local = SessionFiles(transcript_folders(os.environ))
-    ids = local.beginning_with(session)
-    if len(ids) > 1 and session not in ids:
-        raise StopError(safe(several_begin_with(session, ids)))
-    session_id = session if session in ids or not ids else ids[0]
-    path = local.path(session_id)
-    return {"session_id": session_id} | ({} if path is None else {"transcript_path": str(path)})
+    place = local_session(session)
+    if place is None:
+        return {"session_id": session}
+    path = {} if place.is_one_of_many else {"transcript_path": str(place.path)}
+    return {"session_id": place.session_id} | path

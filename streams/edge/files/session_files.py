@@ -5,10 +5,10 @@ A title is read only to be shown on this machine: it enters no record and no top
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from contextgauge.containers import NAMES, SIGNS
 from contextgauge.normalise import session_of
@@ -66,6 +66,14 @@ class FirstPrompts:
         return self._prompts.get(path)
 
 
+class SessionPlace(NamedTuple):
+    """A session, and the transcript that it goes on in, or the database with it and others."""
+
+    session_id: str
+    path: Path
+    is_one_of_many: bool = False
+
+
 class SessionFiles:
     """Transcripts by session: `files` of any name, and all below folders by their names."""
 
@@ -84,10 +92,21 @@ class SessionFiles:
             self._look()
         return self._paths.get(session_id, [None])[-1]
 
-    def beginning_with(self, prefix: str) -> list[str]:
-        """Return the sessions whose ids begin so."""
+    def beginning_with(self, prefix: str) -> list[SessionPlace]:
+        """Return the sessions whose ids begin so, in their order."""
         self._look()
-        return sorted(session for session in self._paths if session.startswith(prefix))
+        found = {
+            session: SessionPlace(session, Path(place), is_one_of_many=True)
+            for place in self._databases
+            for session in _sessions_in(place)
+            if session.startswith(prefix)
+        }
+        found |= {
+            session: SessionPlace(session, paths[-1])
+            for session, paths in self._paths.items()
+            if session.startswith(prefix)
+        }
+        return [found[session] for session in sorted(found)]
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the first prompts of sessions, or what their runtime calls them."""
@@ -136,7 +155,15 @@ class SessionFiles:
         for path in self._files:
             if path.name.endswith(DATABASES):
                 self._databases[str(path)] = None
-            self._paths.setdefault(_session_of(path), [path])
+            else:
+                self._paths.setdefault(_session_of(path), [path])
+
+
+def _sessions_in(database: str) -> Iterable[str]:
+    try:
+        return titles_in(database)
+    except OSError:
+        return ()
 
 
 def first_prompt(path: Path) -> str | None:
