@@ -180,6 +180,11 @@ _READERS: Final = {"cat", "head", "tail", "less", "more", "nl", "bat"}
 _WRITERS: Final = {"touch", "rm", "tee"}
 _SEPARATORS: Final = {"&&", "||", ";", "|", "&"}
 _REDIRECTS: Final = {">", ">>", "1>", "1>>"}
+_QUOTES: Final = str.maketrans("", "", "'\"\\")
+_OF_FILES: Final = re.compile(
+    rf"\b(?:{'|'.join(sorted({*_READERS, *_WRITERS, 'sed', 'mv', 'cp'}))})\b|>(?!&)"
+)
+"""In any command that names a file, once its quotes are left out: most need no taking apart."""
 
 
 def _script(command: Json) -> str | list[str]:
@@ -204,7 +209,9 @@ def _commanded(command: Json) -> Iterator[tuple[str, bool]]:
         yield from _patched(text)
         return
     script = text.split("<<", 1)[0] if "<<" in text else text
-    if any(mark in script for mark in ("$", "`")):
+    if any(mark in script for mark in ("$", "`")) or not _OF_FILES.search(
+        script.translate(_QUOTES)
+    ):
         return
     try:
         lexer = shlex.shlex(script.replace("\n", " ; "), posix=True, punctuation_chars=True)
