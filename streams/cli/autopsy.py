@@ -13,12 +13,14 @@ from schemas.messages import DeadLetter
 from streams import codec
 from streams.cli.exits import Exit
 from streams.cli.inputs import LeftOut, is_path, own_sources, sources_of
+from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.autopsy_text import Autopsied, all_of, show
-from streams.cli.screen.figures import safe
+from streams.cli.screen.figures import first_of, safe
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson, OwnPaths
 from streams.cli.screen.output import reading, say, write_json
 from streams.cli.screen.sessions_table import NOTHING_HERE
+from streams.cli.transcripts import no_session
 from streams.core.autopsy.autopsy import AutopsyReading, BoundaryFindings, totals
 from streams.core.autopsy.consequences import CALLS
 from streams.core.autopsy.intervals import CaseShare, Interval, ShareComparison
@@ -57,12 +59,14 @@ def autopsy(
         return
     with reading():
         known: defaultdict[str, set[str]] = defaultdict(set)
+        lines = _Lines()
         sessions = [
             # Of several that begin as wanted one is chosen: what is in the others is not known.
             Autopsied(session_id, source.name, each.autopsy(known[session_id if wanted else ""]))
             for source in sources
-            for session_id, each in _sessions(source, wanted, left_out)
+            for session_id, each in _sessions(source, wanted, left_out, lines)
         ]
+        lines.report(first_of([source.name for source in sources]))
         chosen = _chosen({each.session_id for each in sessions}, wanted)
         sessions = [each for each in sessions if each.session_id in chosen]
     with quiet_pipe():
@@ -74,8 +78,22 @@ def autopsy(
         raise typer.Exit(Exit.STOPPED)
 
 
+class _Lines:
+    """Counts lines, and reports those that cannot be read."""
+
+    def __init__(self) -> None:
+        self.right = 0
+        self.rejected = RejectedLines("read", is_any_right=lambda: self.right > 0)
+
+    def report(self, name: str) -> None:
+        """Report how many were rejected. Raises StopError where none was right."""
+        if not self.right:
+            raise self.rejected.none_right(name) if self.rejected.total else no_session(name, 0)
+        self.rejected.report_all()
+
+
 def _sessions(
-    source: InputSource, wanted: str | None, failed: Failed
+    source: InputSource, wanted: str | None, failed: Failed, lines: _Lines
 ) -> Iterator[tuple[str, AutopsyReading]]:
     """Yield the sessions of a source that begin as wanted, and forget each."""
     sessions: dict[str, AutopsyReading] = {}
@@ -83,7 +101,9 @@ def _sessions(
         for line in block:
             body = codec.decode(line.value)
             if isinstance(body, DeadLetter):
+                lines.rejected(line, body)
                 continue
+            lines.right += 1
             session = session_of(body, line.session_hint)
             if session is not None and session.startswith(wanted or ""):
                 if session not in sessions:

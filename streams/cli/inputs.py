@@ -43,13 +43,14 @@ def is_path(text: str) -> bool:
 
 
 def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[InputSource]:
-    """Return what the paths stand for, in reading order.
+    """Return what the paths stand for, in reading order: a session's transcript, for the session.
 
-    `failed` gets what cannot be read; by default that is a ConfigError, as is a path that holds no
-    transcripts.
+    So its subagents' transcripts are read too. `failed` gets what cannot be read; by default it
+    is a ConfigError, as is a path that holds no transcripts.
     """
     unsupported: Counter[str] = Counter()
-    sources = files.expand((expanded(path) for path in paths), failed, unsupported)
+    whole = dict.fromkeys(session_folder(path) or expanded(path) for path in paths)
+    sources = files.expand(whole, failed, unsupported)
     if not sources:
         raise ConfigError(counted(unsupported) if unsupported else "nothing can be read")
     _report_unsupported(unsupported)

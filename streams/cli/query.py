@@ -1,40 +1,24 @@
 """`contextgauge query`: SQL over transcripts of this machine, or over an export."""
 
-import csv
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from decimal import Decimal
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contextgauge.errors import ConfigError
-from streams import codec
 from streams.cli.asked import opened
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
+from streams.cli.query_answers import AnswerFormat, Listed, print_answer
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import TablePaths
-from streams.cli.screen.output import cell, out, say
-from streams.cli.screen.tables import plain_table
 
 if TYPE_CHECKING:
-    from streams.edge.tables.engine import SqlAnswer, SqlEngine
+    from streams.edge.tables.engine import SqlEngine
 
-_SHOWN_ROWS = 1_000
-"""On a terminal: more are not read there, and all of them have to be in memory to be aligned."""
-
-
-class AnswerFormat(StrEnum):
-    """How rows are printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    NDJSON = "ndjson"
+_NAME_ONE = "name a question or a SELECT; --list shows the questions"
 
 
 def query(
@@ -51,7 +35,10 @@ def query(
         bool, typer.Option("--views", help="List the views and their columns.")
     ] = False,
     show_sql: Annotated[
-        bool, typer.Option("--sql", help="Print the SQL of a named question instead of its answer.")
+        bool,
+        typer.Option(
+            "--sql", help="Print the SQL of a named question, or with --views of all views."
+        ),
     ] = False,
     answer_format: Annotated[
         AnswerFormat | None,
@@ -68,24 +55,30 @@ def query(
     export` writes them. Times are UTC.
     """
     with needs("query", "analysis", ANALYSIS), quiet_pipe():
-        if show_list:
-            _list_questions()
+        shape = answer_format or (AnswerFormat.TABLE if is_terminal() else AnswerFormat.CSV)
+        if show_sql:
+            write_lines(_shown_sql(question, of_views=show_views).encode().splitlines())
+        elif show_list:
+            print_answer(_questions(), shape)
         elif show_views:
-            with _engine_of_nothing() as engine:
-                _list_views(engine)
+            print_answer(_views(), shape)
         elif question is None:
-            raise ConfigError("name a question or a SELECT; --list shows the questions")
-        elif show_sql:
-            say(_sql_of(question), to=out)
+            raise ConfigError(_NAME_ONE)
         else:
             with opened(paths or ()) as asked:
-                _print(asked.engine.answer(_sql_of(question)), answer_format or _default_format())
+                print_answer(asked.engine.answer(_sql_of(question)), shape)
             if not asked.is_whole:
                 raise typer.Exit(Exit.STOPPED)
 
 
-def _default_format() -> AnswerFormat:
-    return AnswerFormat.TABLE if is_terminal() else AnswerFormat.CSV
+def _shown_sql(question: str | None, *, of_views: bool) -> str:
+    from streams.edge.tables.questions import views_sql  # noqa: PLC0415 -- with the extra
+
+    if of_views:
+        return views_sql()
+    if question is None:
+        raise ConfigError(_NAME_ONE)
+    return _sql_of(question)
 
 
 def _sql_of(question: str) -> str:
@@ -107,73 +100,14 @@ def _engine_of_nothing() -> Iterator["SqlEngine"]:
         yield SqlEngine(ArrowFolder(temporary, "parquet"), "parquet")
 
 
-def _list_questions() -> None:
+def _questions() -> Listed:
     from streams.edge.tables.questions import questions  # noqa: PLC0415 -- with the extra
 
-    table = plain_table("Name", "Question", wrap=("Question",))
-    for each in questions():
-        table.add_row(each.name, each.title)
-    out.print(table)
+    return Listed(("name", "question"), [(each.name, each.title) for each in questions()])
 
 
-def _list_views(engine: "SqlEngine") -> None:
-    table = plain_table("View", "Column", "Type")
-    for view, columns in engine.views().items():
-        for number, (column, data_type) in enumerate(columns):
-            table.add_row("" if number else view, column, data_type)
-    out.print(table)
-
-
-def _print(answer: "SqlAnswer", answer_format: AnswerFormat) -> None:
-    if answer_format is AnswerFormat.TABLE:
-        _print_table(answer)
-    elif answer_format is AnswerFormat.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(answer.columns)
-        for rows in answer.rows():
-            writer.writerows([_plain(each) for each in row] for row in rows)
-    else:
-        for rows in answer.rows():
-            write_lines(
-                [
-                    codec.dumps(dict(zip(answer.columns, map(_plain, row), strict=True)))
-                    for row in rows
-                ]
-            )
-
-
-def _print_table(answer: "SqlAnswer") -> None:
-    rows = [row for part in answer.rows() for row in part]
-    numbers = [
-        name
-        for place, name in enumerate(answer.columns)
-        if any(isinstance(row[place], int | float | Decimal) for row in rows)
-    ]
-    table = plain_table(*answer.columns, right=numbers, wrap=answer.columns)
-    for row in rows[:_SHOWN_ROWS]:
-        table.add_row(*(cell(_text(value)) for value in row))
-    out.print(table)
-    if len(rows) > _SHOWN_ROWS:
-        say(f"{len(rows) - _SHOWN_ROWS} more rows: add LIMIT, or --format csv for all", "dim")
-
-
-def _text(value: Any) -> str | None:
-    plain = _plain(value)
-    if isinstance(plain, bool):
-        return "yes" if plain else "no"
-    if isinstance(plain, float) and plain.is_integer():
-        return f"{plain:,.0f}"
-    if isinstance(plain, int | float):
-        return f"{plain:,}"
-    return None if plain is None else str(plain)
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; times are RFC 3339."""
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return str(value)
+def _views() -> Listed:
+    with _engine_of_nothing() as engine:
+        views = engine.views()
+    rows = [(view, *column) for view, columns in views.items() for column in columns]
+    return Listed(("view", "column", "type"), rows)

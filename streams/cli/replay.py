@@ -1,7 +1,6 @@
 """`contextgauge replay`: context records from transcripts, without a broker, or from a topic."""
 
 import base64
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import StrEnum
@@ -17,8 +16,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.inputs import session_folder, sources_of
-from streams.cli.screen.figures import safe
+from streams.cli.inputs import sources_of
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import PATHS, Strict
 from streams.cli.times import TIME_FORMS
@@ -120,8 +118,6 @@ def replay(  # noqa: PLR0913 -- each is an option
         replayed: Replay | ReplayedTopic
         if topic is None:
             replayed = Replay(sources_of(paths or ()), session, write_dead, processes)
-            if view:
-                _note_subagents(paths or ())
         else:
             # Lines on a terminal are progress enough, and a bar would cut through them.
             has_bar = view or not is_terminal()
@@ -137,13 +133,6 @@ def replay(  # noqa: PLR0913 -- each is an option
     is_partly_read = isinstance(replayed, Replay) and replayed.unreadable > 0
     if is_partly_read or (strict and replayed.rejected.total):
         raise typer.Exit(Exit.STOPPED)
-
-
-def _note_subagents(paths: Sequence[str]) -> None:
-    """Report on standard error the subagents that a transcript's view leaves out."""
-    for folder in filter(None, map(session_folder, paths)):
-        text = f"subagents in {folder}/ are not included: name the folder {folder}"
-        sys.stderr.write(f"{safe(text)}\n")
 
 
 def _show(replayed: "Replay | ReplayedTopic") -> None:

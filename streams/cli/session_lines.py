@@ -11,7 +11,7 @@ from contextgauge.normalise.runtimes import FORKS
 from schemas.messages import DeadLetter
 from schemas.records import MAIN_CHAIN, CompactBoundary, Record
 from streams import codec, wiring
-from streams.cli.inputs import session_folder, sources_of
+from streams.cli.inputs import sources_of
 from streams.core.conversation.checkpoints import (
     BoundaryReport,
     SessionCheckpoint,
@@ -50,7 +50,7 @@ class SessionLines(NamedTuple):
 
 def lines_of_session(path: str, session_id: str, runtime: str | None) -> SessionLines:
     """Return the lines of a session of a path. Raises ConfigError for what cannot be read."""
-    sources = sources_of([session_folder(path) or path])
+    sources = sources_of([path])
     own = [each for each in sources if _is_main(each)]
     others = [each for each in sources if own and not _is_main(each)]
     lines: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from schemas.records import CompactBoundary, Record
 from schemas.views import MODEL_FIELD, Aggregates, Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.deriving import Derivation
-from streams.cli.inputs import add_totals, points_of, session_folder, sources_of, unrecognised
+from streams.cli.inputs import add_totals, points_of, sources_of, unrecognised
 from streams.cli.machine import collect_young_garbage, cores
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
@@ -251,7 +251,7 @@ def session_of(
     path: str, wanted: str | None = None, *, processes: int | None = None
 ) -> "ReplayedSession":
     """Return the session of a path, its subagents included; see `Replay` and its `one`."""
-    sources = sources_of([session_folder(path) or path])
+    sources = sources_of([path])
     return Replay(sources, processes=processes, as_on_this_machine=True).one(wanted)
 
 

@@ -150,3 +150,20 @@ def test_one_session_of_a_folder(command: Command, transcripts: Path) -> None:
     done = command("autopsy", "verbatim")
     assert done.returncode == 2
     assert "`contextgauge autopsy --session verbatim`" in done.stderr
+
+
+def test_what_is_no_transcript_is_reported(
+    command: Command, transcripts: Path, tmp_path: Path
+) -> None:
+    first, *_ = transcripts.rglob("*.jsonl")
+    notes, part, empty = (tmp_path / name for name in ("notes.txt", "part.jsonl", "empty.jsonl"))
+    notes.write_text("no transcript\n")
+    part.write_bytes(first.read_bytes() + b'{"type": "user"\n')
+    empty.touch()
+    for path, code, words in (
+        (notes, 1, "could be read: this does not look like a transcript"),
+        (part, 0, "1 could not be read: see above"),
+        (empty, 1, "it is empty"),
+    ):
+        done = command("autopsy", str(path))
+        assert (done.returncode, words in done.stderr) == (code, True), done.stderr

@@ -150,21 +150,21 @@ def test_a_transcript_stands_for_its_session_with_its_subagents(
     )
     folder = subagent.parent.parent
     transcript = folder.with_suffix(".jsonl")
-    for arguments in (["status", "--json"], ["events", "--json", "--readings"]):
+    for arguments in (
+        ["query", "cost-by-session"],
+        ["replay"],
+        ["status", "--json"],
+        ["events", "--json", "--readings"],
+    ):
         of_file = command(*arguments, str(transcript))
         assert (of_file.stderr, of_file.stdout) == ("", command(*arguments, str(folder)).stdout)
+    both = [
+        command("replay", *map(str, paths)).stdout
+        for paths in ((transcript, folder), (folder, transcript))
+    ]
+    assert both == [command("replay", str(folder)).stdout] * 2
     shown = [json.loads(line)["subject"] for line in of_file.stdout.splitlines()]
     assert len(set(shown)) > 1
-
-
-def test_a_view_of_one_file_names_the_subagents_that_it_leaves_out(
-    command: Command, transcript: Path
-) -> None:
-    folder = transcript.with_suffix("")
-    shown = command("replay", "--view", str(transcript)).stderr
-    assert shown == f"subagents in {folder}/ are not included: name the folder {folder}\n"
-    assert command("replay", "--view", str(folder)).stderr == ""
-    assert command("replay", str(transcript)).stderr == ""
 
 
 def test_a_path_with_several_sessions_names_what_shows_them(
@@ -383,11 +383,12 @@ def test_the_only_line_of_several_files_is_called_one(command: Command, tmp_path
 def test_a_transcript_with_some_wrong_lines_is_derived(
     command: Command, transcript: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / transcript.name
+    path, right = tmp_path / "wrong.jsonl", tmp_path / "right.jsonl"
+    right.write_bytes(transcript.read_bytes())
     path.write_bytes(b"wrong\n" * 30 + transcript.read_bytes())
     done = command("replay", str(path))
     assert done.returncode == 0
-    assert done.stdout == command("replay", str(transcript)).stdout.replace(
-        os.fspath(transcript), os.fspath(path)
+    assert done.stdout == command("replay", str(right)).stdout.replace(
+        os.fspath(right), os.fspath(path)
     )
     assert len(done.stderr.splitlines()) == 22

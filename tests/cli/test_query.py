@@ -170,10 +170,17 @@ def test_a_compaction_is_one_row_whatever_is_known_of_it(command: Command, proje
 
 
 def test_answers_are_csv_in_a_pipe(command: Command, projects: Path) -> None:
-    question = "SELECT 1 AS one, NULL AS nothing, [1, 2] AS list, TIMESTAMPTZ '2026-05-01' AS t"
+    values = "1 AS one, NULL AS nothing, [1, 2] AS list, true AS yes, TIMESTAMPTZ '2026-05-01' AS t"
+    question = f"SELECT {values}"
     done = command("query", question, str(projects))
     (row,) = csv.DictReader(io.StringIO(done.stdout))
-    assert row == {"one": "1", "nothing": "", "list": "[1, 2]", "t": "2026-05-01T00:00:00.000Z"}
+    assert row == {
+        "one": "1",
+        "nothing": "",
+        "list": "[1, 2]",
+        "yes": "true",
+        "t": "2026-05-01T00:00:00.000Z",
+    }
 
 
 @pytest.mark.parametrize(
@@ -195,13 +202,28 @@ def test_a_wrong_question_is_refused(
 
 
 def test_questions_views_and_their_sql_are_listed(command: Command) -> None:
-    listed = command("query", "--list")
-    assert {each.name for each in questions()} == {
-        line.split()[0] for line in listed.stdout.splitlines()[1:]
-    }
-    assert "receipts" in command("query", "--views").stdout
-    sql = command("query", "--sql", "thrashing")
-    assert sql.stdout.startswith("WITH spans AS (")
+    listed = list(csv.DictReader(io.StringIO(command("query", "--list").stdout)))
+    assert [each["name"] for each in listed] == [each.name for each in questions()]
+    assert "receipts,turns_kept,BIGINT" in command("query", "--views").stdout.splitlines()
+    sql = command("query", "--sql", "thrashing").stdout
+    assert sql.startswith("WITH spans AS (\n")
+    assert command("query", "--views", "--sql").stdout.count("CREATE OR REPLACE VIEW") > len(VIEWS)
+
+
+def test_the_sql_of_a_question_gives_its_answer(command: Command, projects: Path) -> None:
+    sql = command("query", "--sql", "totals").stdout
+    assert answered(command, sql, projects) == answered(command, "totals", projects)
+
+
+def test_a_row_that_no_table_has_room_for_is_printed_as_lines(
+    command: Command, projects: Path
+) -> None:
+    shown = command("query", "--format", "table", "sessions", str(projects)).stdout.splitlines()
+    (first, *_) = answered(command, "sessions", projects)
+    assert ["session_id", first["session_id"]] in [line.split() for line in shown]
+    narrow = "SELECT session_id, compactions > 0 AS compacted FROM sessions"
+    shown = command("query", "--format", "table", narrow, str(projects)).stdout.splitlines()
+    assert shown[0].split() == ["session_id", "compacted"]
 
 
 def test_an_export_without_types_is_not_queried(

@@ -19,20 +19,20 @@ _REPORTED_OF_ANOTHER_KIND = 3
 _NO_SESSION = {
     "sent": ", or pass one with --session (a second time also with --again)",
     "derived": ", or pass one with `contextgauge replay --session`",
+    "read": "",
 }
 
 
 class RejectedLines:
     """Reports the first rejected lines, and counts all by reason.
 
-    `verb` is what could not be done with them: sent or derived. `remedy` follows on a line without
-    a session. While `is_any_right` returns False for the lines so far, very few are reported.
-    `to` gets the reports.
+    `verb` is what could not be done with them. `remedy` follows on a line without a session. While
+    `is_any_right` returns False for the lines so far, very few are reported. `to` gets the reports.
     """
 
     def __init__(
         self,
-        verb: Literal["sent", "derived"] = "sent",
+        verb: Literal["sent", "derived", "read"] = "sent",
         remedy: str | None = None,
         *,
         is_any_right: Callable[[], bool] = lambda: True,

@@ -1,7 +1,7 @@
 """A comparison on a terminal."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -126,8 +126,18 @@ def _known_from(trigger: RecordedTrigger | None) -> str | None:
     return f"{GUESS if trigger.source == 'learned' else ''}{exact(trigger.tokens)}"
 
 
-def _triggers(triggers: Collection[int | None]) -> str:
+def _known_all(triggers: Iterable[RecordedTrigger | None]) -> str | None:
+    """Return the least and the largest of several triggers; `~` where one is only learned."""
+    known = [each for each in triggers if each is not None]
+    if not known:
+        return None
+    guess = GUESS if any(each.source == "learned" for each in known) else ""
+    return guess + _triggers(each.tokens for each in known)
+
+
+def _triggers(triggers: Iterable[int | None]) -> str:
     """Return the trigger of requests, the least and the largest of several."""
+    triggers = set(triggers)
     known = sorted(each for each in triggers if each is not None)
     words = " to ".join(exact(each) for each in dict.fromkeys((*known[:1], *known[-1:])))
     return " or ".join(filter(None, (words, exact(None) if None in triggers else "")))
@@ -159,13 +169,15 @@ def _show_model(result: ModelResult) -> None:
         "bold",
         to=out,
     )
-    trigger = _known_from(result.recorded_trigger)
-    rows = [_Row("recorded", trigger, result.recorded, None, result.recorded_paid)]
+    recorded = [recorded_triggers(chain.log)[-1] for chain in result.chains]
+    rows = [_Row("recorded", _known_all(recorded), result.recorded, None, result.recorded_paid)]
     rows += [
         _Row(each.setting.name, _triggers(each.triggers), each.totals, each.change, each.paid)
         for each in result.settings
     ]
     out.print(_settings_table(rows))
+    if (basis := _basis(result)) is not None:
+        say(f"what a compaction leaves is taken from {basis}", "dim", to=out)
     for each in result.settings:
         if each.unknown:
             say(
@@ -174,6 +186,20 @@ def _show_model(result: ModelResult) -> None:
                 "dim",
                 to=out,
             )
+
+
+def _basis(result: ModelResult) -> str | None:
+    """Return whose recorded compactions stand for those that were not made, if other models'."""
+    groups = {
+        chain.facts.after.group
+        for chain in result.chains
+        if chain.facts.after is not None
+        and any(each.recorded is None for own in chain.results for each in own.path.compactions)
+    }
+    runtime = result.runtime or "this runtime"
+    if "all" in groups:
+        return f"other runtimes: of {runtime} none was recorded"
+    return f"other models of {runtime}" if "runtime" in groups else None
 
 
 class _Row(NamedTuple):
@@ -273,7 +299,9 @@ def _wait(totals: RunTotals) -> str | None:
         return None
     if not totals.compactions:
         return ""
-    return duration(totals.wait_ms) + (f" and {totals.untimed} unknown" if totals.untimed else "")
+    guess = GUESS if totals.estimated else ""
+    unknown = f" and {totals.untimed} unknown" if totals.untimed else ""
+    return f"{guess}{duration(totals.wait_ms)}{unknown}"
 
 
 def _cost(cost: Cost) -> str | None:

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from contextgauge.normalise.runtimes import SETTINGS
 from contextgauge.runtime_settings import SettingOf
 from streams.core.whatif.comparison import ChainResult, SettingResult
+from streams.core.whatif.costs import RunTotals
 from streams.core.whatif.models import Change, ModelResult
 from streams.core.whatif.new_settings import Setting, default_trigger
 
@@ -21,8 +22,8 @@ class Advice(NamedTuple):
 
     All but the verdict is of the cheapest possible setting, whether it is to be used or its
     difference is too small; None where none is cheaper than what was recorded. `compactions` and
-    `wait_ms` are how many more compactions it makes, and their time. `is_lowest`: no smaller
-    trigger was compared.
+    `wait_ms` are how many more compactions it makes, and their time, None where one is not known.
+    `is_lowest`: no smaller trigger was compared.
     """
 
     runtime: str | None
@@ -33,7 +34,7 @@ class Advice(NamedTuple):
     runtime_setting: SettingOf | None = None
     change: Change | None = None
     compactions: int = 0
-    wait_ms: int = 0
+    wait_ms: int | None = None
     is_lowest: bool = False
 
 
@@ -86,9 +87,15 @@ def _option(result: ModelResult, number: int) -> Advice | None:
         runtime_setting,
         change,
         own.totals.compactions - result.recorded.compactions,
-        own.totals.wait_ms - result.recorded.wait_ms,
+        _more_wait_ms(own.totals, result.recorded),
         is_lowest=own.trigger == min(triggers),
     )
+
+
+def _more_wait_ms(own: RunTotals, recorded: RunTotals) -> int | None:
+    if own.untimed or recorded.untimed:
+        return None
+    return own.wait_ms - recorded.wait_ms
 
 
 def _is_possible(chain: ChainResult, result: SettingResult) -> bool:

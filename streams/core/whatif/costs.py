@@ -31,9 +31,10 @@ class RunTotals(NamedTuple):
 
     `usage` is of responses, `summaries` of the compactions' own calls. `cost` is of both, in US
     dollars, with the cache as it was recorded; `warm` and `cold` with one that is always, or never,
-    warm. `wait_ms` is the compactions' time, without that of `untimed` ones. `overflows` counts
-    responses beyond the window, `futile` requests that no compaction would have brought below the
-    trigger. `pins_kept` of `pins` turns of the user were still there after compactions.
+    warm. `wait_ms` is the compactions' time: the median of recorded ones for `estimated` ones,
+    nothing for `untimed` ones. `overflows` counts responses beyond the window, `futile` requests
+    that no compaction would have brought below the trigger. `pins_kept` of `pins` turns of the user
+    were still there after compactions.
     """
 
     responses: int = 0
@@ -45,6 +46,7 @@ class RunTotals(NamedTuple):
     compactions: int = 0
     wait_ms: int = 0
     untimed: int = 0
+    estimated: int = 0
     warnings: int = 0
     overflows: int = 0
     futile: int = 0
@@ -190,12 +192,13 @@ def _counts(
     }
     for each in path.compactions:
         model = log.turns[max(0, each.at - 1)].model
-        duration = _duration_ms(each, facts)
+        duration, is_estimated = _duration_ms(each, facts)
         kept, pins = _pins(each)
         totals = RunTotals(
             compactions=1,
             wait_ms=duration or 0,
             untimed=duration is None,
+            estimated=is_estimated,
             pins_kept=kept,
             pins=pins,
         )
@@ -211,13 +214,18 @@ def _crossed(thresholds: Collection[int], size: int, window: int | None) -> set[
     return {(each, window) for each in thresholds if size * 100 >= each * window}
 
 
-def _duration_ms(compaction: ReplayedCompaction, facts: CompactionFacts) -> int | None:
-    """Return a compaction's time: its own, else the median of recorded ones."""
-    done = compaction.recorded if compaction.kept is None else compaction.kept
-    own = None if done is None else done.duration_ms
-    if own is None and facts.duration_ms is not None:
-        return facts.duration_ms.middle
-    return own
+def _duration_ms(compaction: ReplayedCompaction, facts: CompactionFacts) -> tuple[int | None, bool]:
+    """Return a compaction's time, the median for one that was not made; and whether it is that.
+
+    None is unknown.
+    """
+    kept, recorded = compaction.kept, compaction.recorded
+    if kept is None and recorded is not None:
+        return recorded.duration_ms, False
+    if kept is not None and kept.duration_ms is not None:
+        return kept.duration_ms, False
+    usual = facts.duration_ms
+    return (None, False) if usual is None else (usual.middle, True)
 
 
 def _pins(compaction: ReplayedCompaction) -> tuple[int, int]:

@@ -118,7 +118,8 @@ def expand(
             sources.append(InputSource("<stdin>", None, None))
         else:
             sources += _readable(find([text], failed), text, failed, unsupported)
-    return oldest_first(sources, lambda source: source.name, _modified_ns)
+    each_once = list({source.name: source for source in sources}.values())
+    return oldest_first(each_once, lambda source: source.name, _modified_ns)
 
 
 def expand_folders(

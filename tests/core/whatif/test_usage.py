@@ -211,7 +211,12 @@ def test_what_was_kept_of_the_users_turns_and_unknown_times_are_counted() -> Non
     path = replay(log, [150_000] * 3, lambda _at, _size: kept, replaces=True)
     own = total(log, path)
     assert (own.pins_kept, own.pins, own.wait_ms, own.summaries) == (2, 2, 40, CallTokens())
-    assert total(LOG, replayed(LOG, 110_000)).wait_ms == 30_000
+    other = total(LOG, replayed(LOG, 110_000))
+    assert (other.wait_ms, other.estimated) == (30_000, 1)
+    untimed = compaction(161_000)._replace(duration_ms=None)
+    log = log_of(150_000, compaction(161_000), 30_000, 150_000, untimed, 30_000)
+    own = total(log, recorded_path(log))
+    assert (own.wait_ms, own.untimed, own.estimated) == (30_000, 1, 0)
     assert total(LOG, replayed(LOG, 110_000, left=190_000)).futile == 1
 
 

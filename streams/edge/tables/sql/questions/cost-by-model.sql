@@ -1,7 +1,7 @@
 -- What did each model cost, and which prices are unknown?
 SELECT
     coalesce(model, 'unknown') AS model,
-    service_tier,
+    coalesce(service_tier, 'standard') AS service_tier,
     count(*) AS calls,
     sum(input_tokens) AS input_tokens,
     sum(cache_write_5m_tokens + cache_write_1h_tokens) AS cache_write_tokens,
