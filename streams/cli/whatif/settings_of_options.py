@@ -9,6 +9,7 @@ from contextgauge.errors import ConfigError
 from streams.core.until_compaction import Threshold
 from streams.core.whatif.new_settings import (
     DEFAULT_TRIGGERS,
+    LEAST_TOKENS,
     Setting,
     percent_of,
     read_triggers,
@@ -78,7 +79,7 @@ def _triggers(text: str) -> list[Threshold]:
     try:
         return read_triggers(text)
     except ValueError as error:
-        tokens = " or a number of tokens"
+        tokens = f" or {LEAST_TOKENS:,} tokens and more"
         raise ConfigError(f"--trigger {str(error)!r}: {_EXPECTED}{tokens}, with commas") from None
 
 

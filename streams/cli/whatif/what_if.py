@@ -16,7 +16,7 @@ from streams.cli.whatif.reading import compare
 from streams.cli.whatif.settings_of_options import STRATEGIES, settings_of
 from streams.cli.whatif.tables import show
 from streams.codec.what_if import what_if_document
-from streams.core.whatif.new_settings import DEFAULT_TRIGGERS
+from streams.core.whatif.new_settings import DEFAULT_TRIGGERS, LEAST_TOKENS
 
 
 class By(StrEnum):
@@ -41,7 +41,7 @@ OtherWindow = Annotated[
     int | None,
     typer.Option(
         metavar="TOKENS",
-        min=1,
+        min=LEAST_TOKENS,
         help="Another window. Without --trigger, it is compacted where the runtime does by "
         "default.",
         show_default=False,

@@ -15,6 +15,8 @@ DEFAULT_TRIGGERS: Final = "60,70,80,90"
 
 _WHOLE: Final = 100
 _MOST_DIGITS: Final = 12
+LEAST_TOKENS: Final = 1_000
+"""No context is smaller: a smaller number is a percentage that is mistaken."""
 
 
 class Setting(NamedTuple):
@@ -32,7 +34,7 @@ class Setting(NamedTuple):
 
 
 def read_triggers(text: str) -> list[Threshold]:
-    """Read triggers with commas between them: percentages of the window, or tokens above 100.
+    """Read triggers with commas between them: percentages of the window, or 1,000 tokens and more.
 
     Raises ValueError with the part that is neither.
     """
@@ -41,7 +43,7 @@ def read_triggers(text: str) -> list[Threshold]:
 
 def _read_trigger(text: str) -> Threshold:
     plain = text.replace("_", "")
-    if plain.isdecimal() and len(plain) <= _MOST_DIGITS and int(plain) > _WHOLE:
+    if plain.isdecimal() and len(plain) <= _MOST_DIGITS and int(plain) >= LEAST_TOKENS:
         return Threshold(tokens=int(plain))
     return Threshold(percent=percent_of(text))
 

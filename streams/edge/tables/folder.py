@@ -51,6 +51,8 @@ class ArrowFolder:
     def files(self, path: str = "") -> Sequence[TableFile]:
         selector = fs.FileSelector(self.at(path), allow_not_found=True, recursive=True)
         with self._errors():
+            if self.system.get_file_info(self._root).type == fs.FileType.File:
+                raise ConfigError(f"{self.place} is a file: name a folder")
             found = self.system.get_file_info(selector)
         begin = len(self._root.rstrip("/")) + 1
         return sorted(

@@ -11,7 +11,13 @@ from starlette.responses import Response
 from schemas.records import Json
 from streams.codec.what_if import what_if_document
 from streams.core.whatif.answers import priced, stored_answer
-from streams.core.whatif.new_settings import DEFAULT_TRIGGERS, Setting, read_triggers, setting_of
+from streams.core.whatif.new_settings import (
+    DEFAULT_TRIGGERS,
+    LEAST_TOKENS,
+    Setting,
+    read_triggers,
+    setting_of,
+)
 from streams.serve.api import answers, parameters
 from streams.serve.api.problems import bad_parameter
 from streams.serve.api.reading import Reading
@@ -33,7 +39,11 @@ Triggers: TypeAlias = Annotated[
 ]
 OtherWindow: TypeAlias = Annotated[
     int | None,
-    Field(ge=1, le=1_000_000_000, description="Another window, tokens; left out: as recorded."),
+    Field(
+        ge=LEAST_TOKENS,
+        le=1_000_000_000,
+        description="Another window, tokens; left out: as recorded.",
+    ),
 ]
 
 
@@ -86,7 +96,10 @@ def _settings(trigger: str | None, window: int | None) -> tuple[Setting, ...]:
         triggers = read_triggers(DEFAULT_TRIGGERS if trigger is None else trigger)
     except ValueError as error:
         raise bad_parameter(
-            ("trigger", f"{str(error)!r} is neither a percentage up to 100 nor a number of tokens")
+            (
+                "trigger",
+                f"{str(error)!r} is neither a percentage up to 100 nor a number of tokens from {LEAST_TOKENS} on",
+            )
         ) from None
     if not 1 <= len(triggers) <= _MOST_TRIGGERS:
         raise bad_parameter(("trigger", f"expected 1 to {_MOST_TRIGGERS} sizes"))

@@ -83,7 +83,7 @@ def test_triggers_are_percentages_or_tokens_and_named() -> None:
         Threshold(percent=12.5),
         Threshold(tokens=150_000),
     ]
-    for wrong in ("x", "0", "101%", "9" * 13):
+    for wrong in ("x", "0", "101%", "999", "9" * 13):
         with pytest.raises(ValueError, match=re.escape(wrong)):
             read_triggers(f"50,{wrong}")
     sixty = Threshold(percent=60)
