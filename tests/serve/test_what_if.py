@@ -57,5 +57,5 @@ async def test_it_answers_once_for_a_state_and_refuses_what_is_no_size() -> None
         missing = await api.get("/v1/sessions/none/what-if")
     assert [first.status_code, again.status_code, other.status_code] == [200, 304, 200]
     assert [each.status_code for each in refused] == [422] * 4
-    assert "'x' is neither a percentage up to 100 nor a number of tokens" in refused[0].text
+    assert "'x' is neither a percentage up to 100 nor 1,000 tokens or more" in refused[0].text
     assert missing.status_code == 404

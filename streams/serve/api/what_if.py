@@ -95,12 +95,8 @@ def _settings(trigger: str | None, window: int | None) -> tuple[Setting, ...]:
     try:
         triggers = read_triggers(DEFAULT_TRIGGERS if trigger is None else trigger)
     except ValueError as error:
-        raise bad_parameter(
-            (
-                "trigger",
-                f"{str(error)!r} is neither a percentage up to 100 nor a number of tokens from {LEAST_TOKENS} on",
-            )
-        ) from None
+        expected = f"neither a percentage up to 100 nor {LEAST_TOKENS:,} tokens or more"
+        raise bad_parameter(("trigger", f"{str(error)!r} is {expected}")) from None
     if not 1 <= len(triggers) <= _MOST_TRIGGERS:
         raise bad_parameter(("trigger", f"expected 1 to {_MOST_TRIGGERS} sizes"))
     return tuple(setting_of(each, window) for each in triggers)
