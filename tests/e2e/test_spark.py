@@ -3,14 +3,19 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contextgauge.kafka.options import KafkaOptions
+from streams.codec.columns import columns_of, tables
 from streams.edge.kafka.log import KafkaLog
+from streams.edge.tables.questions import questions, views_sql
 from tests.commands import Command
 from tests.flow.derive_kit import DeriveKit, samples
 from tests.patience import PATIENCE_S
@@ -31,6 +36,44 @@ for kind in ("context_reading", "compact_boundary", "tool_use"):
     first = table.selectExpr("count(*) AS n", "count(DISTINCT id) AS ids", "sum(sequence) AS s")
     print(json.dumps([kind, first.collect()[0].asDict(), types]))
 """
+
+ASK = """
+import json, sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+spark = (
+    SparkSession.builder.master("local[2]")
+    .config("spark.sql.ansi.doubleQuotedIdentifiers", "true")
+    .config("spark.sql.session.timeZone", "UTC")
+    .config("spark.sql.shuffle.partitions", "2")
+    .getOrCreate()
+)
+folder, asked = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text())
+for kind, columns in asked["tables"].items():
+    own = folder / f"kind={kind}"
+    rows = spark.read.schema(columns).parquet(str(own)) if own.is_dir() else None
+    (spark.createDataFrame([], columns) if rows is None else rows).createOrReplaceTempView(kind)
+prices = spark.read.csv(asked["prices"], header=True, schema=asked["columns_of_prices"])
+prices.createOrReplaceTempView("prices")
+for view in asked["views"]:
+    spark.sql(view)
+for name, sql in asked["questions"].items():
+    print(json.dumps([name, [list(row) for row in spark.sql(sql).collect()]], default=str))
+"""
+"""How the library is asked in Spark: as EXPORT.md says."""
+
+SPARK_TYPES = {
+    "text": "string",
+    "json": "string",
+    "integer": "bigint",
+    "real": "double",
+    "truth": "boolean",
+    "time": "timestamp",
+    "integers": "array<bigint>",
+    "texts": "array<string>",
+}
+SPARK_HAS_OTHER_WORDS = {"composition"}
+"""Questions with words of DuckDB's own; EXPORT.md names them."""
 
 
 @pytest.fixture
@@ -116,3 +159,55 @@ def test_spark_and_duckdb_read_the_same_of_an_export(
         assert dict(types)["id"] == "string"
         assert dict(types)["sequence"] == "bigint"
         assert dict(types)["time"] == "timestamp"
+
+
+def test_the_library_of_questions_has_the_same_answers_on_spark(
+    command: Command, spark: list[str], tmp_path: Path
+) -> None:
+    command("simulate", "--sample", "--out", str(tmp_path / "projects"))
+    folder = tmp_path / "tables"
+    assert command("export", str(tmp_path / "projects"), "--to", str(folder)).returncode == 0
+    prices = tmp_path / "prices.csv"
+    prices.write_text(command("query", "SELECT * FROM prices", str(folder)).stdout)
+    views = re.sub("--.*", "", views_sql()).split(";")
+    asked = {
+        "tables": {
+            kind: ", ".join(f"`{each.name}` {SPARK_TYPES[each.type]}" for each in columns_of(kind))
+            for kind in tables()
+        },
+        "prices": str(prices),
+        "columns_of_prices": "model string, hour timestamp, service_tier string, above bigint, "
+        "up_to bigint, input decimal(18,15), output decimal(18,15), cache_write_5m decimal(18,15), "
+        "cache_write_1h decimal(18,15), cache_read decimal(18,15), source string, checked date",
+        "views": [
+            each.replace("VIEW", "TEMPORARY VIEW", 1)
+            for each in views
+            if each.strip() and "VIEW prices" not in each
+        ],
+        "questions": {
+            each.name: each.sql.rstrip(";")
+            for each in questions()
+            if each.name not in SPARK_HAS_OTHER_WORDS
+        },
+    }
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    (tmp_path / "ask.py").write_text(ASK)
+    shown = ran(spark, tmp_path / "ask.py", str(folder), str(tmp_path / "asked.json"))
+    answers = dict(json.loads(line) for line in shown.splitlines())
+    assert len(answers) == len(asked["questions"]) > 40
+    for name, rows in answers.items():
+        done = command("query", "--format", "ndjson", name, str(folder))
+        ours = [list(json.loads(line).values()) for line in done.stdout.splitlines()]
+        assert [list(map(_same, row)) for row in rows] == [list(map(_same, row)) for row in ours], (
+            name
+        )
+
+
+def _same(value: Any) -> Any:
+    """Return a cell of an answer in one form: numbers rounded, times without their zone."""
+    if isinstance(value, str):
+        value = value.replace("T", " ").removesuffix("Z")
+        value = re.sub(r"\.0+$", "", value)
+    with suppress(TypeError, ValueError):
+        return round(float(value), 6)
+    return value

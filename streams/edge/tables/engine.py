@@ -22,6 +22,10 @@ _READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFo
 _ROWS_AT_A_TIME: Final = 2_000
 
 
+_OF_SPARK: Final = ("unix_millis(t) AS epoch_ms(t)", "explode(list) AS unnest(list)")
+"""Functions that the library uses by their names in Spark, which runs it too."""
+
+
 class SqlAnswer:
     """The rows of a statement, read piece by piece. `columns` are their names."""
 
@@ -59,6 +63,8 @@ class SqlEngine:
         for kind, own in paths.items():
             self._connection.register(kind, _table(folder, table_format, kind, own))
         add_rates(self._connection, price_of)
+        for macro in _OF_SPARK:
+            self._connection.execute(f"CREATE MACRO {macro}")
         self._connection.execute(views_sql())
 
     def answer(self, sql: str) -> SqlAnswer:

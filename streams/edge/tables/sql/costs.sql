@@ -43,7 +43,7 @@ counted AS (
         'summary',
         boundary."time",
         boundary.model,
-        CAST(NULL AS VARCHAR),
+        NULL,
         greatest(
             0,
             receipts.summary_input_tokens
@@ -59,7 +59,17 @@ counted AS (
     WHERE receipts.summary_input_tokens IS NOT NULL OR receipts.summary_output_tokens IS NOT NULL
 )
 SELECT
-    * EXCLUDE (written_tokens, written_1h_tokens),
+    id,
+    session_id,
+    chain,
+    sequence,
+    kind,
+    "time",
+    model,
+    service_tier,
+    input_tokens,
+    cache_read_tokens,
+    output_tokens,
     CAST("time" AS DATE) AS day,
     date_trunc('hour', "time") AS hour,
     written_tokens - least(written_1h_tokens, written_tokens) AS cache_write_5m_tokens,
@@ -191,7 +201,23 @@ figures AS (
     LEFT JOIN costs AS summary ON summary.id = compactions.id AND summary.kind = 'summary'
 )
 SELECT
-    * EXCLUDE (is_summary_complete, is_rewrite_complete),
+    id,
+    session_id,
+    chain,
+    number,
+    ended,
+    "trigger",
+    model,
+    tokens_saved,
+    rewrite_tokens,
+    responses,
+    summary_usd,
+    rewrite_usd,
+    saving_usd,
+    cache_share_before,
+    cache_share_after,
+    duration_ms,
+    waited_ms,
     CASE
         WHEN saving_usd > 0
             THEN CAST(ceil(CAST(summary_usd + rewrite_usd AS DOUBLE) / CAST(saving_usd AS DOUBLE)) AS BIGINT)

@@ -6,16 +6,16 @@ WITH steps AS (
         model <> lag(model) OVER chains AS is_other_model,
         messages > lag(messages) OVER chains AS is_same_epoch,
         lag(used_tokens) OVER chains AS held_tokens,
-        "time" - lag("time") OVER chains AS pause
+        "time" - lag("time") OVER chains AS idle
     FROM readings
     WINDOW chains AS (PARTITION BY session_id, chain ORDER BY sequence)
 )
 SELECT
     CASE
         WHEN is_other_model THEN 'another model'
-        WHEN pause IS NULL THEN 'unknown'
-        WHEN pause < INTERVAL '5' MINUTE THEN '< 5 min'
-        WHEN pause < INTERVAL '60' MINUTE THEN '5-60 min'
+        WHEN idle IS NULL THEN 'unknown'
+        WHEN idle < INTERVAL '5' MINUTE THEN '< 5 min'
+        WHEN idle < INTERVAL '60' MINUTE THEN '5-60 min'
         ELSE '> 1 h'
     END AS pause,
     count(*) AS responses,
@@ -27,4 +27,4 @@ SELECT
 FROM steps
 WHERE is_same_epoch AND held_tokens IS NOT NULL AND cache_read_tokens IS NOT NULL
 GROUP BY 1
-ORDER BY min(pause) NULLS LAST, 1;
+ORDER BY min(idle) NULLS LAST, 1;

@@ -1,6 +1,6 @@
 -- How many files are read again after a compaction that had been read before it?
 WITH touched AS (
-    SELECT session_id, chain, sequence, unnest(path_hashes) AS path, changes_files
+    SELECT session_id, chain, sequence, explode(path_hashes) AS path, changes_files
     FROM tools
 ),
 around AS (
@@ -19,8 +19,8 @@ SELECT
     boundary.session_id,
     boundary.chain,
     boundary.number,
-    count(*) FILTER (around.is_before) AS files_before,
-    count(*) FILTER (around.is_before AND around.is_read_after) AS read_again
+    count(*) FILTER (WHERE around.is_before) AS files_before,
+    count(*) FILTER (WHERE around.is_before AND around.is_read_after) AS read_again
 FROM compactions AS boundary
 JOIN around ON around.id = boundary.id
 GROUP BY ALL

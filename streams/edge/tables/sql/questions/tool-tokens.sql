@@ -5,7 +5,7 @@ SELECT
     sum(input_tokens_estimated) AS input_tokens_estimated,
     sum(result_tokens_estimated) AS result_tokens_estimated,
     round(median(duration_ms) / 1000, 1) AS median_s,
-    count(*) FILTER (is_error) AS failed
+    count(*) FILTER (WHERE is_error) AS failed
 FROM tools
 GROUP BY ALL
 ORDER BY coalesce(sum(result_tokens_estimated), 0) + sum(input_tokens_estimated) DESC, tool;
