@@ -192,6 +192,75 @@ def test_limits_of_a_fork_are_reported(transcript: Path) -> None:
     assert "A part of what the model saw there is missing" in done.stderr
 
 
+def test_an_apis_messages_are_what_its_requests_may_have(transcript: Path) -> None:
+    done = run("fork", SESSION, "1", "--to", "anthropic")
+    assert [set(each) for each in json.loads(done.stdout)] == [{"role", "content"}] * 2
+    assert "2 messages, as 2 items in the form anthropic, just before" in done.stderr
+
+
+def test_the_marker_of_a_compaction_has_what_is_known_of_it_and_nothing_else(
+    transcript: Path,
+) -> None:
+    (message,) = json.loads(run("fork", SESSION, "1", "--after", "--to", "messages").stdout)
+    (marker,) = message["content"]
+    assert marker["timestamp"] == LINES[2]["timestamp"].replace(".000Z", "Z")
+    assert (marker["context_size_before"], marker["messages_archived"]) == (167_000, None)
+
+
+def test_a_prompt_that_only_the_queue_has_is_in_the_fork_where_the_model_saw_it(
+    transcript: Path,
+) -> None:
+    queue = {"type": "queue-operation", "sessionId": SESSION, "timestamp": moment(1)}
+    queued = [
+        {**queue, "operation": "enqueue", "content": "Hurry."},
+        {**queue, "operation": "remove"},
+    ]
+    transcript.write_text(
+        "".join(f"{json.dumps(each)}\n" for each in [LINES[0], *queued, *LINES[1:]])
+    )
+    assert shown(SESSION)["checkpoints"][0]["before"] == {"messages": 3, "is_whole": True}
+    done = run("fork", SESSION, "1")
+    assert "3 messages in session" in done.stderr
+    asked, prompt, answer, _ = map(json.loads, done.stdout.splitlines())
+    assert (prompt["type"], prompt["message"]["content"]) == ("user", "Hurry.")
+    assert [each["parentUuid"] for each in (prompt, answer)] == [asked["uuid"], prompt["uuid"]]
+    assert prompt["cwd"] == "/repo"
+
+
+OTHER = f"{SESSION[:-2]}bb"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("checkpoints", "PATH", "--session", "5"),
+        ("fork", "PATH", "1", "--session", "5"),
+        ("share", "PATH", "--session", "5"),
+        ("autopsy", "PATH", "--session", "5"),
+        ("checkpoints", "5"),
+        ("share", "5"),
+    ],
+)
+def test_the_beginning_of_several_ids_is_refused_with_the_ids(
+    transcript: Path, arguments: tuple[str, ...]
+) -> None:
+    add(transcript.with_name(f"{OTHER}.jsonl"), *copied(OTHER, LINES))
+    done = run(*(str(transcript.parent) if each == "PATH" else each for each in arguments))
+    several = f"2 sessions begin with '5': give more of the id ({SESSION}, {OTHER})"
+    assert str(done.exception) == several
+
+
+@pytest.mark.parametrize("command", [("checkpoints",), ("fork", "1"), ("share", "--yes")])
+def test_a_session_is_found_in_a_file_that_is_not_named_by_its_id(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(transcript.parent)
+    transcript.rename(transcript.with_name("session.jsonl"))
+    name, *options = command
+    done = run(name, SESSION[:8], *options)
+    assert done.exit_code == 0, done.output
+
+
 def test_a_session_goes_on_in_another_runtime(transcript: Path, home: Path) -> None:
     done = run("fork", str(transcript), "2", "--to", "codex", "--install")
     (fork_id,) = done.stdout.split()

@@ -9,10 +9,10 @@ from contextgauge.normalise.codex.fork import FORK as CODEX
 from contextgauge.records import Json
 from streams.core.conversation.checkpoints import (
     BoundaryReport,
-    active_messages,
     before_compaction,
     checkpoints,
     same_boundaries,
+    seen_context,
     written,
 )
 from tests.core.conversation.fold_kit import boundary, fold_of, said, shown
@@ -89,7 +89,7 @@ def test_a_runtimes_own_turn_of_a_compaction_is_in_neither_context() -> None:
 
 
 def test_messages_of_a_context_are_written_with_their_ids_and_without_instructions() -> None:
-    messages, model = active_messages([*LINES[:2], said("system", "Only for a machine.")])
+    messages, model, _ = seen_context([*LINES[:2], said("system", "Only for a machine.")])
     assert (len(messages), model) == (2, None)
     instructions = Message("system", (Text("Be brief."),), id="s")
     values = written([instructions, *messages], "anthropic")
