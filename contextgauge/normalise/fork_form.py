@@ -56,8 +56,8 @@ class ForkForm(NamedTuple):
     them, by the id of the line right before which the model saw them; `write` those of one that
     begins with messages of `format`, each with the id that it has in the session. `path` is that of
     its file, below `Folders.transcripts`; with `is_with_origin`, it lies in its origin's folder
-    where that is one of the runtime's. `begin` gives the place of the line with which the compaction
-    began whose boundary is at a place; `begins_turn` is whether a line is the first of a turn.
+    where that is one of the runtime's. `begin` gives the place of the line with which that
+    compaction began whose boundary is at a place; `begins_turn` is whether a line begins a turn.
     """
 
     name: str

@@ -192,15 +192,15 @@ def test_limits_of_a_fork_are_reported(transcript: Path) -> None:
     assert "A part of what the model saw there is missing" in done.stderr
 
 
-def test_an_apis_messages_are_what_its_requests_may_have(transcript: Path) -> None:
+@pytest.mark.usefixtures("transcript")
+def test_an_apis_messages_are_what_its_requests_may_have() -> None:
     done = run("fork", SESSION, "1", "--to", "anthropic")
     assert [set(each) for each in json.loads(done.stdout)] == [{"role", "content"}] * 2
     assert "2 messages, as 2 items in the form anthropic, just before" in done.stderr
 
 
-def test_the_marker_of_a_compaction_has_what_is_known_of_it_and_nothing_else(
-    transcript: Path,
-) -> None:
+@pytest.mark.usefixtures("transcript")
+def test_the_marker_of_a_compaction_has_what_is_known_of_it_and_nothing_else() -> None:
     (message,) = json.loads(run("fork", SESSION, "1", "--after", "--to", "messages").stdout)
     (marker,) = message["content"]
     assert marker["timestamp"] == LINES[2]["timestamp"].replace(".000Z", "Z")

@@ -51,23 +51,27 @@ TRANSCRIPT = [
     given(result("a")),
     given({"type": "text", "text": "Hurry."}),
     part("1", call("b")),
-    given(result("b", [{"type": "text", "text": ""}, {"type": "text", "text": "b"}])),
+    given(
+        {"type": "text", "text": "Now."},
+        result("b", [{"type": "text", "text": ""}, {"type": "text", "text": "b"}]),
+    ),
     part("2", text("Done."), thought(), thought("")),
 ]
 
 
 def test_parts_of_an_answer_are_joined_and_its_results_follow_it() -> None:
-    asked, first, results, hurry, second = sent(TRANSCRIPT)
+    asked, first, results, hurry, now, second = sent(TRANSCRIPT)
     assert asked == ASKED
     assert first == {"role": "assistant", "content": [thought(), call("a"), call("b")]}
     parts = [{"type": "text", "text": "b"}]
     assert results == {"role": "user", "content": [result("a"), result("b", parts)]}
     assert hurry == given({"type": "text", "text": "Hurry."})
+    assert now == given({"type": "text", "text": "Now."})
     assert second["content"] == [{"type": "text", "text": "Done."}]
 
 
 def test_in_openais_chat_an_answer_has_all_its_calls_and_right_after_it_their_results() -> None:
-    _, first, *results, hurry, second = sent(TRANSCRIPT, "openai-chat")
+    _, first, *results, hurry, _, second = sent(TRANSCRIPT, "openai-chat")
     assert [each["id"] for each in first["tool_calls"]] == ["a", "b"]
     assert [each["tool_call_id"] for each in results] == ["a", "b"]
     assert (hurry["role"], second["content"]) == ("user", "Done.")
@@ -76,12 +80,12 @@ def test_in_openais_chat_an_answer_has_all_its_calls_and_right_after_it_their_re
 @pytest.mark.parametrize("format_name", ["gemini", "plain"])
 def test_in_other_formats_results_are_one_message(format_name: FormatName) -> None:
     messages = sent(TRANSCRIPT, format_name)
-    assert len(messages) == 5
+    assert len(messages) == 6
     assert len(messages[2]["parts" if format_name == "gemini" else "content"]) == 2
 
 
 def test_what_is_right_already_stays_as_it_is() -> None:
-    answers = [
+    answers: list[Body] = [
         {"role": "assistant", "content": [text_, call(name)]}
         for text_, name in (
             ({"type": "text", "text": "One."}, "a"),

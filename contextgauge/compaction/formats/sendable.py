@@ -173,16 +173,23 @@ def _without_blank(block: Block) -> Block:
 
 
 def _results_from(messages: Sequence[Message], start: int) -> list[Message]:
-    """Return the messages from a place on that have results, up to one with more than that."""
+    """Return the messages from a place on that begin with results, up to one with more than that.
+
+    Anthropic takes texts only after the results.
+    """
     run: list[Message] = []
     for at in range(start, len(messages)):
         message = messages[at]
-        if not message.results or message.calls:
+        if not message.results or message.calls or not _begins_with_results(message):
             break
         run.append(message)
         if len(message.results) < len(message.blocks):
             break
     return run
+
+
+def _begins_with_results(message: Message) -> bool:
+    return all(isinstance(each, ToolResult) for each in message.blocks[: len(message.results)])
 
 
 class _Results:
