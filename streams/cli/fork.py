@@ -17,6 +17,7 @@ from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
 from contextgauge.normalise.runtimes import ADAPTERS
+from contextgauge.records import Json
 from contextgauge.user_folders import expanded
 from schemas.views import Compaction
 from streams.cli.screen.figures import count, exact, safe
@@ -119,18 +120,22 @@ def fork(
     side = f"{'right after' if after else 'just before'} compaction {number}"
     past = found.compactions[: found.compactions.index(compaction) + after]
     if form in _FORMATS:
-        messages = context.seen.messages
-        if past:
-            messages = with_known(messages, past[-1].time_ms, past[-1].tokens_before)
-        value = write_sendable(messages, _FORMATS[form])
+        value = _list(form, context, past)
         _write(output or _STANDARD, [dumps_indented(value)])
-        items = count(len(value), "item")
-        held = count(context.held.messages, "message")
+        held, items = count(context.held.messages, "message"), count(len(value), "item")
         say(f"{held}, as {items} in the form {form}, {side} of {_name(found)}.")
     else:
         new = _new_fork(found, form, context, side, past)
         _write_session(found, form, context, new, None if install else output or _STANDARD)
     _say_limits(found, compaction, context, is_after=after)
+
+
+def _list(form: str, context: _Context, past: Sequence[Compaction]) -> list[Json]:
+    """Return the messages as a request has them; the last of the past compactions is marked."""
+    messages = context.seen.messages
+    if past:
+        messages = with_known(messages, past[-1].time_ms, past[-1].tokens_before)
+    return write_sendable(messages, _FORMATS[form])
 
 
 def _write_session(

@@ -324,22 +324,6 @@ def test_seed_001_s_stored_compaction_is_read_and_written() -> None:
     assert write_messages([new], "plain") == [SEED_001]
 
 
-@pytest.mark.parametrize("unknown", [(None, None), ("1970-01-01T00:00:00Z", 0)])
-def test_what_is_unknown_of_a_compaction_is_null(unknown: tuple[str | None, int | None]) -> None:
-    time, count = unknown  # a 0 was stored for it before
-    block = {**SEED_001["content"][0], "timestamp": time}
-    block |= dict.fromkeys(("messages_archived", "context_size_before"), count)
-    (message,) = read_messages([{"role": "user", "content": [block]}], "plain")
-    assert message.compaction == ContextCompaction(1, None, "Original task was...", None, None)
-    (written,) = write_messages([replace(message, source=None)], "plain")
-    assert written == {
-        "role": "user",
-        "content": [
-            {**block, **dict.fromkeys(("timestamp", "messages_archived", "context_size_before"))}
-        ],
-    }
-
-
 def test_the_time_of_a_compaction_is_one_that_can_be_written() -> None:
     far = {"secs_since_epoch": 10**17, "nanos_since_epoch": 0}
     marker = {**SEED_001["content"][0], "timestamp": far}
