@@ -150,15 +150,16 @@ class ContextCompaction:
     """The marker of a compaction, in the message that begins the active conversation.
 
     `number` counts the compactions of the conversation from 1. `timestamp_ms` is in milliseconds
-    since 1970. `summary` is the whole text that the model sees instead of the archived messages.
-    `prose` is the part of it that a summariser wrote: the next round's previous summary.
+    since 1970; it and the counts are None where they are unknown, as of a runtime's own compaction.
+    `summary` is the whole text that the model sees instead of the archived messages. `prose` is the
+    part of it that a summariser wrote: the next round's previous summary.
     """
 
     number: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     summary: str
-    messages_archived: int
-    context_size_before: int
+    messages_archived: int | None
+    context_size_before: int | None
     prose: str = ""
     carried: Carried = Carried()
 

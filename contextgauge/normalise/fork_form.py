@@ -3,7 +3,7 @@
 A fork is a new session that begins with another one's history. Nothing here reads or writes files.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -52,11 +52,12 @@ class ForkForm(NamedTuple):
 
     `name` is that of the form, `command` resumes one, with `{}` for its id. `new_id` makes an id of
     a time and of a random version 4 UUID. `copy` gives the lines of a fork that begins with a
-    session's lines, where `is_line` is true of some; `write` those of one that begins with messages
-    of `format`, each with the id that it has in the session. `path` is that of its file, below
-    `Folders.transcripts`; with `is_with_origin`, it lies in its origin's folder where that is one
-    of the runtime's. `begin` gives the place of the line with which the compaction began whose
-    boundary is at a place; `begins_turn` is whether a line is the first of a turn.
+    session's lines, where `is_line` is true of some, and takes the prompts that have no line among
+    them, by the id of the line right before which the model saw them; `write` those of one that
+    begins with messages of `format`, each with the id that it has in the session. `path` is that of
+    its file, below `Folders.transcripts`; with `is_with_origin`, it lies in its origin's folder
+    where that is one of the runtime's. `begin` gives the place of the line with which that
+    compaction began whose boundary is at a place; `begins_turn` is whether a line begins a turn.
     """
 
     name: str
@@ -64,7 +65,9 @@ class ForkForm(NamedTuple):
     format: "FormatName"
     new_id: Callable[[int, str], str]
     is_line: Callable[[Body], bool]
-    copy: Callable[[Iterable[Body], NewFork], Iterator[dict[str, Json]]]
+    copy: Callable[
+        [Iterable[Body], NewFork, Mapping[str, Sequence[str]]], Iterator[dict[str, Json]]
+    ]
     write: Callable[[Sequence[tuple[str, Json]], NewFork], Iterator[dict[str, Json]]]
     path: Callable[[NewFork], str]
     is_with_origin: bool

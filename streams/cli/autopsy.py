@@ -13,6 +13,7 @@ from schemas.messages import DeadLetter
 from streams import codec
 from streams.cli.exits import Exit
 from streams.cli.inputs import LeftOut, is_path, own_sources, sources_of
+from streams.cli.only_session import only_id
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.autopsy_text import Autopsied, all_of, show
 from streams.cli.screen.figures import first_of, safe
@@ -118,14 +119,13 @@ def _chosen(sessions: set[str], wanted: str | None) -> set[str]:
     """Return the sessions to show. Raises StopError where not one begins as wanted."""
     if wanted is None:
         return sessions
-    fitting = {wanted} & sessions or {each for each in sessions if each.startswith(wanted)}
-    if len(fitting) != 1:
-        several = f"{len(fitting)} sessions begin" if fitting else "no session begins"
+    session = only_id(wanted, sessions)
+    if session is None:
         raise StopError(
-            f"{several} with {safe(wanted)}: `contextgauge sessions` lists those of this machine, "
-            "`contextgauge sessions PATH` those of a path"
+            f"no session begins with {safe(wanted)}: `contextgauge sessions` lists those of this "
+            "machine, `contextgauge sessions PATH` those of a path"
         )
-    return fitting
+    return {session}
 
 
 def _document(sessions: Sequence[Autopsied]) -> Json:

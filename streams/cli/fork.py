@@ -9,14 +9,15 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.compaction.formats import write_messages
-from contextgauge.compaction.messages import FormatName, Message
+from contextgauge.compaction.formats import write_sendable
+from contextgauge.compaction.messages import FormatName
 from contextgauge.compaction.reading.lines import folder_of
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
 from contextgauge.normalise.runtimes import ADAPTERS
+from contextgauge.records import Json
 from contextgauge.user_folders import expanded
 from schemas.views import Compaction
 from streams.cli.screen.figures import count, exact, safe
@@ -24,7 +25,13 @@ from streams.cli.screen.lines import is_terminal, write_lines
 from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import out, say
 from streams.cli.session_checkpoints import CheckpointSession, checkpoint_session
-from streams.core.conversation.checkpoints import HeldContext, active_messages, written
+from streams.core.conversation.checkpoints import (
+    HeldContext,
+    SeenContext,
+    seen_context,
+    with_known,
+    written,
+)
 from streams.edge.commands import new_id
 from streams.edge.files.new_file import write_new
 from streams.edge.files.runtime_folders import folders_of
@@ -49,8 +56,7 @@ class _Context(NamedTuple):
 
     held: HeldContext
     lines: Sequence[dict[str, Any]] | None
-    messages: Sequence[Message]
-    model: str | None
+    seen: SeenContext
 
 
 def fork(
@@ -112,15 +118,24 @@ def fork(
     context = _context_of(found, number, is_after=after)
     form = _own_form(found, install=install) if to is None else to
     side = f"{'right after' if after else 'just before'} compaction {number}"
+    past = found.compactions[: found.compactions.index(compaction) + after]
     if form in _FORMATS:
-        value = write_messages(context.messages, _FORMATS[form])
+        value = _list(form, context, past)
         _write(output or _STANDARD, [dumps_indented(value)])
-        say(f"{count(len(value), 'message')} in the form {form}, {side} of {_name(found)}.")
+        held, items = count(context.held.messages, "message"), count(len(value), "item")
+        say(f"{held}, as {items} in the form {form}, {side} of {_name(found)}.")
     else:
-        past = found.compactions[: found.compactions.index(compaction) + after]
         new = _new_fork(found, form, context, side, past)
         _write_session(found, form, context, new, None if install else output or _STANDARD)
     _say_limits(found, compaction, context, is_after=after)
+
+
+def _list(form: str, context: _Context, past: Sequence[Compaction]) -> list[Json]:
+    """Return the messages as a request has them; the last of the past compactions is marked."""
+    messages = context.seen.messages
+    if past:
+        messages = with_known(messages, past[-1].time_ms, past[-1].tokens_before)
+    return write_sendable(messages, _FORMATS[form])
 
 
 def _write_session(
@@ -194,12 +209,11 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
         raise StopError("what the model saw there is not in what is here: fork its origin")
     if found.lines is not None:
         lines = found.lines.lines[: held.lines]
-        messages, model = active_messages(lines)
-        return _Context(held, lines, messages, model)
+        return _Context(held, lines, seen_context(lines))
     around, kept = found.kept_around(number), found.kept
     if around is None or kept is None or kept.state == "without_text":
         raise StopError("the session's messages were published without text")
-    return _Context(held, None, around[is_after].active, kept.model)
+    return _Context(held, None, SeenContext(around[is_after].active, kept.model, {}))
 
 
 def _new_fork(
@@ -221,7 +235,7 @@ def _new_fork(
         session,
         made_ms,
         folder,
-        context.model,
+        context.seen.model,
         f"{title} of {session}",
         [PastCompaction(each.trigger, each.tokens_before, each.time_ms) for each in past],
     )
@@ -229,8 +243,8 @@ def _new_fork(
 
 def _lines(form: ForkForm, context: _Context, new: NewFork) -> Iterable[dict[str, Any]]:
     if context.lines is not None and any(map(form.is_line, context.lines)):
-        return form.copy(context.lines, new)
-    return form.write(written(context.messages, form.format), new)
+        return form.copy(context.lines, new, context.seen.prompts)
+    return form.write(written(context.seen.messages, form.format), new)
 
 
 def _place(adapter: Adapter, form: ForkForm, found: CheckpointSession, new: NewFork) -> str:

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable
 
 from contextgauge.errors import StopError
+from streams.cli.only_session import only_id
 from streams.cli.screen.figures import safe
-from streams.core.session_ids import several_begin_with
 from streams.edge.files.runtime_folders import transcript_folders
 from streams.edge.files.session_files import SessionFiles, SessionPlace
 
@@ -30,8 +30,5 @@ def needed_session(name: str) -> SessionPlace:
 def only_one(name: str, places: Iterable[SessionPlace]) -> SessionPlace | None:
     """Return the session with an id, else the one that begins so. Raises StopError for several."""
     found = {each.session_id: each for each in places}
-    if name in found:
-        return found[name]
-    if len(found) > 1:
-        raise StopError(safe(several_begin_with(name, found)))
-    return next(iter(found.values()), None)
+    session = only_id(name, found)
+    return None if session is None else found[session]

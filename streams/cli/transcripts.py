@@ -19,6 +19,7 @@ from streams import codec, wiring
 from streams.cli.deriving import Derivation
 from streams.cli.inputs import add_totals, points_of, sources_of, unrecognised
 from streams.cli.machine import collect_young_garbage, cores
+from streams.cli.only_session import only_id
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.figures import exact, first_of, safe
 from streams.cli.screen.lines import write_error
@@ -215,13 +216,10 @@ class Replay:
 
     def _chosen(self, views: Mapping[str, SessionView], wanted: str | None) -> str:
         if wanted is not None:
-            fitting = (
-                [wanted] if wanted in views else [each for each in views if each.startswith(wanted)]
-            )
-            if len(fitting) != 1:
-                several = f"{len(fitting)} sessions begin" if fitting else "no session begins"
-                raise StopError(f"{self.name}: {several} with {safe(wanted)}")
-            return fitting[0]
+            session = only_id(wanted, views)
+            if session is None:
+                raise StopError(f"{self.name}: no session begins with {safe(wanted)}")
+            return session
         own = self.sources[0].session
         if own is not None and own in views:
             return own

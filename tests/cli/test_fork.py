@@ -190,6 +190,36 @@ def test_limits_of_a_fork_are_reported(transcript: Path) -> None:
     transcript.write_text("\n".join(map(json.dumps, LINES[1:])))
     done = run("fork", str(transcript), "1", "--to", "anthropic")
     assert "A part of what the model saw there is missing" in done.stderr
+    assert "1 message, as 1 item in the form anthropic, just before compaction 1" in done.stderr
+    assert [set(each) for each in json.loads(done.stdout)] == [{"role", "content"}]
+
+
+@pytest.mark.usefixtures("transcript")
+def test_the_marker_of_a_compaction_has_what_is_known_of_it_and_nothing_else() -> None:
+    (message,) = json.loads(run("fork", SESSION, "1", "--after", "--to", "messages").stdout)
+    (marker,) = message["content"]
+    assert marker["timestamp"] == LINES[2]["timestamp"].replace(".000Z", "Z")
+    assert (marker["context_size_before"], marker["messages_archived"]) == (167_000, None)
+
+
+def test_a_prompt_that_only_the_queue_has_is_in_the_fork_where_the_model_saw_it(
+    transcript: Path,
+) -> None:
+    queue = {"type": "queue-operation", "sessionId": SESSION, "timestamp": moment(1)}
+    queued = [
+        {**queue, "operation": "enqueue", "content": "Hurry."},
+        {**queue, "operation": "remove"},
+    ]
+    transcript.write_text(
+        "".join(f"{json.dumps(each)}\n" for each in [LINES[0], *queued, *LINES[1:]])
+    )
+    assert shown(SESSION)["checkpoints"][0]["before"] == {"messages": 3, "is_whole": True}
+    done = run("fork", SESSION, "1")
+    assert "3 messages in session" in done.stderr
+    asked, prompt, answer, _ = map(json.loads, done.stdout.splitlines())
+    assert (prompt["type"], prompt["message"]["content"]) == ("user", "Hurry.")
+    assert [each["parentUuid"] for each in (prompt, answer)] == [asked["uuid"], prompt["uuid"]]
+    assert prompt["cwd"] == "/repo"
 
 
 def test_a_session_goes_on_in_another_runtime(transcript: Path, home: Path) -> None:

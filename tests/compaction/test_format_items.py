@@ -8,9 +8,16 @@ import pytest
 
 from contextgauge.compaction.formats import read_messages, write_messages
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import FormatName, Message, Text, open_calls
+from contextgauge.compaction.messages import (
+    ContextCompaction,
+    FormatName,
+    Message,
+    Text,
+    open_calls,
+)
 from contextgauge.compaction.store.stored_history import load_history, store_history
 from contextgauge.compaction.summarisers.redaction import Redaction
+from tests.compaction.test_formats import SEED_001
 
 
 def test_bytes_of_geminis_sdk_become_the_base64_that_it_reads() -> None:
@@ -105,4 +112,20 @@ def test_what_a_model_sees_of_an_ai_sdk_result_is_cleared_and_redacted_with_it()
         **part,
         "result": "Cleared.",
         "experimental_content": [{"type": "text", "text": "Cleared."}],
+    }
+
+
+@pytest.mark.parametrize("unknown", [(None, None), ("1970-01-01T00:00:00Z", 0)])
+def test_what_is_unknown_of_a_compaction_is_null(unknown: tuple[str | None, int | None]) -> None:
+    time, count = unknown  # a 0 was stored for it before
+    block = {**SEED_001["content"][0], "timestamp": time}
+    block |= dict.fromkeys(("messages_archived", "context_size_before"), count)
+    (message,) = read_messages([{"role": "user", "content": [block]}], "plain")
+    assert message.compaction == ContextCompaction(1, None, "Original task was...", None, None)
+    (written,) = write_messages([replace(message, source=None)], "plain")
+    assert written == {
+        "role": "user",
+        "content": [
+            {**block, **dict.fromkeys(("timestamp", "messages_archived", "context_size_before"))}
+        ],
     }

@@ -1,6 +1,7 @@
 """Transcripts of this machine: found by session, titled by what the user typed first."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,19 @@ def test_transcripts_of_both_runtimes_are_found_by_session(tmp_path: Path) -> No
     assert [each.session_id for each in local.beginning_with("258c7280-a")] == [ID]
     assert [each.session_id for each in local.beginning_with("258c7280")] == [OTHER, ID]
     assert local.path("../../etc/passwd") is None
+
+
+def test_a_session_that_no_name_shows_is_found_in_first_lines(tmp_path: Path) -> None:
+    write(tmp_path / "old.jsonl", typed("one", sessionId=ID))
+    last = write(tmp_path / "-srv" / "session.jsonl", typed("two", sessionId=ID))
+    os.utime(tmp_path / "old.jsonl", (1, 1))
+    other = write(tmp_path / "other.jsonl", typed("three", sessionId=OTHER))
+    local = SessionFiles([tmp_path])
+    assert [each.path for each in local.beginning_with(ID)] == [last]
+    assert [each.path for each in local.beginning_with(ID[:8])] == [other, last]
+    assert (local.path(ID), local.path("nobody")) == (last, None)
+    named = write(tmp_path / f"{OTHER}.jsonl", typed("four"))
+    assert [each.path for each in SessionFiles([tmp_path]).beginning_with(ID[:8])] == [named]
 
 
 def test_a_prompt_that_is_typed_later_is_found(tmp_path: Path) -> None:

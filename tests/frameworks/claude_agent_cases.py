@@ -121,7 +121,7 @@ def test_a_copied_fork_is_what_the_sdk_resumes(
         said("user", "A summary.", isCompactSummary=True),
     )
     lines = [json.loads(line) for line in session.read_text().splitlines()[:end]]
-    assert read_by_the_sdk(tmp_path, NEW, FORK.copy(lines, NEW)) == texts
+    assert read_by_the_sdk(tmp_path, NEW, FORK.copy(lines, NEW, {})) == texts
 
 
 def test_a_written_fork_is_what_the_sdk_resumes(

@@ -54,7 +54,7 @@ def derived(lines: list[dict[str, Json]], session: str, *own: Body) -> Given:
 
 def test_a_copied_transcript_is_linked_without_what_only_a_screen_needs() -> None:
     fork = new(CLAUDE_CODE)
-    copied: list[dict[str, Any]] = list(CLAUDE_CODE.copy(TRANSCRIPT, fork))
+    copied: list[dict[str, Any]] = list(CLAUDE_CODE.copy(TRANSCRIPT, fork, {}))
     *lines, title = copied
     assert {each["sessionId"] for each in copied} == {RANDOM}
     assert [each.get("uuid") for each in lines] == ["a", "b", "c", "d", None, "e"]
@@ -66,7 +66,7 @@ def test_a_copied_transcript_is_linked_without_what_only_a_screen_needs() -> Non
 
 
 def test_a_copied_transcript_inherits_and_its_own_compactions_count_once() -> None:
-    copied = list(CLAUDE_CODE.copy(TRANSCRIPT, new(CLAUDE_CODE)))
+    copied = list(CLAUDE_CODE.copy(TRANSCRIPT, new(CLAUDE_CODE), {}))
     own = [line(assistant("3", read=50_000), "f", "e", 90_000), boundary("g", "f", 90_001)]
     given = derived(copied, RANDOM, *({**each, "sessionId": RANDOM} for each in own))
     readings = [(each.used_tokens, each.inherited) for each in every(given.records, ContextReading)]
@@ -145,7 +145,7 @@ ROLLOUT = [
 
 def test_a_copied_rollout_has_a_head_of_its_own_and_inherits() -> None:
     fork = new(CODEX)
-    copied: list[dict[str, Any]] = list(CODEX.copy(ROLLOUT, fork))
+    copied: list[dict[str, Any]] = list(CODEX.copy(ROLLOUT, fork, {}))
     assert copied[1:] == ROLLOUT[2:]
     head = copied[0]["payload"]
     assert (head["id"], head["forked_from_id"], head["cwd"]) == (fork.id, ORIGIN, "/repo")

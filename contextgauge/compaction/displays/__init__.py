@@ -189,7 +189,7 @@ def marker_text(
 
     `freed_tokens` is an estimate, as a receipt's `tokens_saved`. With `expanded` the whole summary,
     else a preview of it. Where it is unknown how much was freed, the size before stands in its
-    place; what is 0 is unknown, as of a runtime's own compaction.
+    place. What is unknown, as of a runtime's own compaction, is left out.
     """
     known = [f"{_messages(marker.messages_archived)} archived"] if marker.messages_archived else []
     if freed_tokens is not None:

@@ -161,7 +161,7 @@ def former_compaction(message: Message) -> ContextCompaction | None:
     heading = _SEED_002_HEADING.match(text.text) if isinstance(text, Text) else None
     if heading is None or not isinstance(text, Text):
         return None
-    return ContextCompaction(int(heading[1] or 1), 0, text.text, 0, 0)
+    return ContextCompaction(int(heading[1] or 1), None, text.text, None, None)
 
 
 def _marker(messages: Sequence[Message], cut: int) -> int | None:

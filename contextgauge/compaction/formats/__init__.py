@@ -26,6 +26,7 @@ from contextgauge.compaction.formats.requests import (
     system_of,
     tools_of,
 )
+from contextgauge.compaction.formats.sendable import accepted, sendable
 from contextgauge.compaction.messages import FormatName, Message, ModelRequest, in_context
 from contextgauge.errors import ConfigError
 from contextgauge.records import Json
@@ -36,6 +37,7 @@ __all__ = [
     "read_messages",
     "read_request",
     "write_messages",
+    "write_sendable",
 ]
 
 IsUserTurn: TypeAlias = bool | Callable[[Message], bool | None] | None
@@ -89,6 +91,22 @@ def write_messages(messages: Sequence[Message], format: FormatName) -> list[Json
     """Write a conversation. What was read from this format and not changed is the same object."""
     _, write = _functions(format)
     return write(messages)
+
+
+def write_sendable(
+    messages: Sequence[Message],
+    format: FormatName,  # noqa: A002 -- as above
+    *,
+    leaves_last_open: bool = False,
+) -> list[Json]:
+    """Write a conversation as a request of the API may have it, whatever it was read from.
+
+    The parts of an answer are one message, its results follow it, and fields of answers that
+    requests do not take are left out. A call without a result gets one that says so; with
+    `leaves_last_open`, not those that nothing follows. What is right already is not changed.
+    """
+    right = sendable(messages, format, leaves_last_open=leaves_last_open)
+    return [accepted(each, format) for each in write_messages(right, format)]
 
 
 def read_request(body: object, format: FormatName) -> ModelRequest:  # noqa: A002 -- as above

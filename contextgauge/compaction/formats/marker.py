@@ -1,7 +1,8 @@
 """Seed 001's block of a compaction as stored: `context_compaction`, with what code carries.
 
 `timestamp` is RFC 3339, or Rust's `{secs_since_epoch, nanos_since_epoch}`. `prose` and `carried`
-are our own additions, written where there is something in them.
+are our own additions, written where there is something in them; so is null for what is not known,
+which was a 0 in stored conversations before.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from contextgauge.compaction.messages import (
 from contextgauge.records import Json
 
 KIND: Final = "context_compaction"
+_COUNTS: Final = ("messages_archived", "context_size_before")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -34,12 +36,16 @@ _SPEAKERS: Final[tuple[Speaker, ...]] = get_args(Speaker)
 
 def read(fields: Fields, path: str) -> ContextCompaction:
     """Read the block. Raises ConfigError with the path of what is wrong."""
+    time_ms = _read_timestamp(fields.get("timestamp"), f"{path}.timestamp") or None
+    archived, size = (
+        None if fields.get(each) is None else a_count(fields, each, path) for each in _COUNTS
+    )
     return ContextCompaction(
         number=a_count(fields, "compaction_number", path),
-        timestamp_ms=_read_timestamp(fields.get("timestamp"), f"{path}.timestamp"),
+        timestamp_ms=time_ms,
         summary=a_text(fields, "summary", path),
-        messages_archived=a_count(fields, "messages_archived", path),
-        context_size_before=a_count(fields, "context_size_before", path),
+        messages_archived=archived if time_ms else archived or None,
+        context_size_before=size if time_ms else size or None,
         prose=optional_text(fields, "prose", path) or "",
         carried=_read_carried(fields.get("carried"), f"{path}.carried"),
     )
@@ -50,7 +56,7 @@ def write(block: ContextCompaction) -> Fields:
     written: Fields = {
         "type": KIND,
         "compaction_number": block.number,
-        "timestamp": _write_timestamp(block.timestamp_ms),
+        "timestamp": None if block.timestamp_ms is None else _write_timestamp(block.timestamp_ms),
         "summary": block.summary,
         "messages_archived": block.messages_archived,
         "context_size_before": block.context_size_before,
@@ -81,7 +87,9 @@ def _write_entry(entry: DigestEntry) -> Fields:
     return {**written, "end": entry.end, "omitted": entry.omitted} if entry.omitted else written
 
 
-def _read_timestamp(value: Json, path: str) -> int:
+def _read_timestamp(value: Json, path: str) -> int | None:
+    if value is None:
+        return None
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)

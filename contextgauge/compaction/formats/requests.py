@@ -105,7 +105,6 @@ def answer_of(body: Fields, format: FormatName) -> tuple[Sequence[Json], ApiUsag
 
 
 def _anthropic(body: Fields) -> Sequence[Json]:
-    # Only these fields may be sent back: an id, a stop reason or a usage would be refused.
     return [{"role": body.get("role", "assistant"), "content": body.get("content")}]
 
 

@@ -56,6 +56,9 @@ from contextgauge.records import Json
 _AFTER: Final = 64
 """Messages in which a result's call is looked for: it comes right after it."""
 
+QUEUED: Final = ".queued"
+"""In the id of a prompt that has no line, after the key of the line that it is before."""
+
 _ITEMS: Final[FormatName] = "openai-responses"
 
 
@@ -161,7 +164,7 @@ class ConversationReading(ReadingState):
             turns: list[Json] = [
                 {"role": "user", "content": each} for each in self._queued.absorbed()
             ]
-            for each in self._named(read_messages(turns, "anthropic"), f"{key}.queued", {}):
+            for each in self._named(read_messages(turns, "anthropic"), f"{key}{QUEUED}", {}):
                 self._append(each, uuid)
 
     def _ids_without(self, superseded: Sequence[Json]) -> tuple[str, ...]:
@@ -331,7 +334,7 @@ class ConversationReading(ReadingState):
         self._steps.append((uuid, MessagesAdded((message.id,), first=True)))
 
     def _marked(self, message: Message, text: str) -> Message:
-        marker = ContextCompaction(self.compactions, 0, text, 0, 0, prose=text)
+        marker = ContextCompaction(self.compactions, None, text, None, None, prose=text)
         return replace(message, blocks=(marker,))
 
     def _replace(self, line: Line, payload: Mapping[str, Json], key: str) -> None:

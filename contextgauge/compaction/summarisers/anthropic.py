@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.formats import write_sendable
 from contextgauge.compaction.summarisers.model import (
     UNCOMPRESSED,
     Answer,
@@ -41,7 +41,7 @@ class AnthropicModel(SdkModel):
             DefaultAsyncHttpxClient,
         )
 
-        messages = cast("list[MessageParam]", write_messages(prompt.messages, "anthropic"))
+        messages = cast("list[MessageParam]", write_sendable(prompt.messages, "anthropic"))
         fields = self._fields(prompt, system=prompt.system)
         max_tokens = prompt.max_tokens + _thinking_tokens(fields)
         async with AsyncAnthropic(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.formats import write_sendable
 from contextgauge.compaction.summarisers.model import UNCOMPRESSED, Answer, SdkModel, Stop
 from contextgauge.compaction.summarisers.prompts import Prompt
 from contextgauge.normalise.usage import gemini_output
@@ -37,7 +37,7 @@ class GeminiModel(SdkModel):
         """Call the model once. Raises what the SDK raises."""
         from google.genai import Client, types  # noqa: PLC0415 -- an extra
 
-        contents = cast("ContentListUnionDict", write_messages(prompt.messages, "gemini"))
+        contents = cast("ContentListUnionDict", write_sendable(prompt.messages, "gemini"))
         config = cast(
             "GenerateContentConfigDict",
             self._fields(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.formats import write_sendable
 from contextgauge.compaction.summarisers.model import (
     UNCOMPRESSED,
     Answer,
@@ -62,7 +62,7 @@ class ChatModel(_OpenAIModel):
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
-        messages = write_messages(prompt.messages, "openai-chat")
+        messages = write_sendable(prompt.messages, "openai-chat")
         if prompt.system:
             messages.insert(0, {"role": "system", "content": prompt.system})
         written = cast("list[ChatCompletionMessageParam]", messages)
@@ -115,7 +115,7 @@ class ResponsesModel(_OpenAIModel):
 
     async def answer(self, prompt: Prompt) -> Answer:
         """Call the model once. Raises what the SDK raises."""
-        written = cast("ResponseInputParam", write_messages(prompt.messages, "openai-responses"))
+        written = cast("ResponseInputParam", write_sendable(prompt.messages, "openai-responses"))
         fields = self._fields(
             prompt,
             instructions=prompt.system,

@@ -2,12 +2,14 @@
 
 Each copied line has the id of the new session, and in `forkedFrom` the session and the line that it
 was; ids of lines stay, as do the links between them. What only a screen needs (`progress`) and what
-is of a session's run (its queue, snapshots of files, costs) is not copied.
+is of a session's run (its queue, snapshots of files, costs) is not copied. A prompt of which only
+the queue has a line gets one of its own, where the model saw it: the runtime resumes from linked
+lines alone.
 """
 
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from contextgauge.normalise.fields import flag, name
@@ -23,25 +25,39 @@ _REPLACEMENTS: Final = "content-replacement"
 """A line with the texts that stand for large results."""
 _OF_SESSION: Final = frozenset({"slug", "teamName", "agentName"})
 """Fields that tie a line to a plan or a team of its session."""
+_OF_ANY_LINE: Final = ("cwd", "version", "gitBranch", "timestamp")
+"""Fields that a line has in common with the one before it."""
 _MOST: Final = 200
 """Characters of a folder's name: of a longer one the runtime shortens it."""
 
 
-def _copy(lines: Iterable[Body], fork: NewFork) -> Iterator[dict[str, Json]]:
-    dropped: dict[str, Json] = {}
+def _copy(
+    lines: Iterable[Body], fork: NewFork, prompts: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Json]]:
+    dropped: dict[str, str | None] = {}
     for line in lines:
         if line.get("type") == _REPLACEMENTS:
             yield {**line, "sessionId": fork.id}
         line_id = name(line, "uuid")
         if line_id is None or "parentUuid" not in line or flag(line, "isSidechain"):
             continue
-        parent = line["parentUuid"]
-        while isinstance(parent, str) and parent in dropped:
+        parent = name(line, "parentUuid")
+        while parent is not None and parent in dropped:
             parent = dropped[parent]
         if line.get("type") == _SCREEN_ONLY:
             dropped[line_id] = parent
             continue
         kept = {key: value for key, value in line.items() if key not in _OF_SESSION}
+        for number, prompt in enumerate(prompts.get(line_id, ())):
+            own_id = _line_id(fork, f"prompt {number} before {line_id}")
+            yield {
+                **_line(fork, own_id, parent),
+                **{key: kept[key] for key in _OF_ANY_LINE if key in kept},
+                "type": "user",
+                "message": {"role": "user", "content": prompt},
+                "forkedFrom": {"sessionId": fork.origin, "messageUuid": own_id},
+            }
+            parent = own_id
         copied: dict[str, Json] = {"parentUuid": parent, "sessionId": fork.id}
         yield {**kept, **copied, "forkedFrom": {"sessionId": fork.origin, "messageUuid": line_id}}
     yield _titled(fork)

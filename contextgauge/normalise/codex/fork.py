@@ -4,7 +4,7 @@ They are whole and keep their times, so that nothing but the file is needed, and
 they are older than the thread (R30). Codex itself refers to its origin's file in newer versions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -20,7 +20,9 @@ _HEAD: Final = "session_meta"
 _OF_ORIGIN: Final = frozenset({"parent_thread_id", "forked_from_ordinal_exclusive"})
 
 
-def _copy(lines: Iterable[Body], fork: NewFork) -> Iterator[dict[str, Json]]:
+def _copy(
+    lines: Iterable[Body], fork: NewFork, _: Mapping[str, Sequence[str]]
+) -> Iterator[dict[str, Json]]:
     is_begun = False
     for line in lines:
         if is_begun:

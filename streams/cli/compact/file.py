@@ -17,7 +17,8 @@ from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.compaction.engine.linked_messages import results_without_call
 from contextgauge.compaction.engine.request_size import ModelCall
 from contextgauge.compaction.events import Hooks
-from contextgauge.compaction.formats import write_messages
+from contextgauge.compaction.formats import write_sendable
+from contextgauge.compaction.formats.sendable import answer_id
 from contextgauge.compaction.history import History
 from contextgauge.compaction.messages import Message
 from contextgauge.compaction.ports import Summariser
@@ -26,7 +27,6 @@ from contextgauge.compaction.reading.transcripts import ReadConversation, read_c
 from contextgauge.compaction.summary_call import NoSummaryError
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.json_codec import dumps, dumps_indented
-from contextgauge.records import Json
 from streams.cli.screen.figures import count, duration, exact
 from streams.cli.screen.output import err, out, say
 from streams.edge.control.service_file import EXTRACTIVE, make_summariser
@@ -62,9 +62,8 @@ def compact_file(
     """Compact the conversation of a file: write it, and print the receipt.
 
     The file is only read. Written is JSON that can be sent: of a request's body the whole body, of
-    anything else a list of messages in the API's format, without what only answers have (ids, stop
-    reasons, usage). What a transcript's last compaction archived is left out, as its model no
-    longer sees it.
+    anything else a list of messages as the API takes them. What a transcript's last compaction
+    archived is left out, as its model no longer sees it.
     """
     if options.if_due and instructions:
         raise ConfigError("--if-due takes no --instructions: they are for a requested compaction")
@@ -102,7 +101,7 @@ def compact_file(
             say(f"Nothing to compact: {compactor.why_not(history, call)}.")
         raise typer.Exit(1)
     receipt = history.receipts[-1]
-    messages = [_sendable(each) for each in write_messages(history.active, read.format)]
+    messages = write_sendable(history.active, read.format, leaves_last_open=True)
     _write(target, dumps_indented(read.rewrite(messages)), mode=_mode_of(file))
     screen = err if target is None else out
     if as_json:
@@ -119,8 +118,8 @@ def _warn_of_results_without_call(history: History) -> None:
     if ids:
         named = ", ".join(ids[:_NAMED_RESULTS]) + (", …" if len(ids) > _NAMED_RESULTS else "")
         say(
-            f"{count(len(ids), 'tool result')} without a call before it ({named}): a provider "
-            "refuses such a request. Add the call, or remove the result",
+            f"{count(len(ids), 'tool result')} without a call before it ({named}): written as "
+            "text, since a provider refuses such a request",
             "yellow",
         )
 
@@ -134,13 +133,6 @@ def _read(file: str) -> ReadConversation:
         return read_conversation(value)
     except ConfigError as error:
         raise ConfigError(error if file in str(error) else f"{file}: {error}") from error
-
-
-def _sendable(item: Json) -> Json:
-    """Return a message as a request may have it: of an answer of Anthropic's API two fields."""
-    if isinstance(item, dict) and item.get("type") == "message" and "stop_reason" in item:
-        return {name: item[name] for name in ("role", "content") if name in item}
-    return item
 
 
 def _profile(name: str, keep: int | None) -> Profile:
@@ -225,14 +217,7 @@ def _basis_before(receipt: Receipt, before: Sequence[Message]) -> str:
 
 def _whole(messages: Iterable[Message]) -> int:
     """Return the number of messages; the lines of one answer, a block each, are one."""
-    return len({_answer_of(each) or each.id for each in messages})
-
-
-def _answer_of(message: Message) -> str | None:
-    """Return the id that an API gave the answer that a message is a part of."""
-    value = None if message.source is None else message.source.value
-    own = value.get("id") if isinstance(value, dict) else None
-    return own if message.role == "assistant" and isinstance(own, str) else None
+    return len({answer_id(each) or each.id for each in messages})
 
 
 def _counted(messages: Sequence[Message]) -> str:

@@ -5,15 +5,16 @@ it, with the summary and what was kept. What follows the summary without continu
 belongs to the compaction, as files that a runtime restores.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from contextgauge.compaction.formats import write_messages
 from contextgauge.compaction.history import Edit, History
-from contextgauge.compaction.messages import FormatName, Message
-from contextgauge.compaction.reading.conversation import ConversationReading
+from contextgauge.compaction.messages import ContextCompaction, FormatName, Message
+from contextgauge.compaction.reading.conversation import QUEUED, ConversationReading
 from contextgauge.compaction.reading.lines import Line
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fork_form import ForkForm
@@ -110,11 +111,53 @@ def _is_near(one_ms: int | None, other_ms: int | None) -> bool:
     return one_ms is not None and other_ms is not None and abs(one_ms - other_ms) <= _SAME_MS
 
 
-def active_messages(lines: Sequence[Line]) -> tuple[Sequence[Message], str | None]:
-    """Return what the model sees after these lines, and which model it is."""
+class SeenContext(NamedTuple):
+    """What a model sees after some lines, and which model it is.
+
+    `prompts` are those that no line has, by the id of the line right before which it saw them.
+    """
+
+    messages: Sequence[Message]
+    model: str | None
+    prompts: Mapping[str, Sequence[str]]
+
+
+def seen_context(lines: Sequence[Line]) -> SeenContext:
+    """Return what the model sees after these lines."""
     reader = _Reader(lines)
     reader.to(len(lines))
-    return reader.reading.history.active, reader.reading.model
+    history, prompts = reader.reading.history, defaultdict[str, list[str]](list)
+    for each in history.everything:
+        line, is_queued, _ = each.id.partition(QUEUED)
+        if is_queued:
+            prompts[line].append(each.text)
+    return SeenContext(history.active, reader.reading.model, prompts)
+
+
+def with_known(
+    messages: Sequence[Message], time_ms: int | None, tokens_before: int | None
+) -> list[Message]:
+    """Return messages whose compaction's marker has what is known of it elsewhere.
+
+    `time_ms` is in milliseconds since 1970.
+    """
+    return [
+        each.with_blocks(
+            replace(
+                block,
+                timestamp_ms=time_ms if block.timestamp_ms is None else block.timestamp_ms,
+                context_size_before=tokens_before
+                if block.context_size_before is None
+                else block.context_size_before,
+            )
+            if isinstance(block, ContextCompaction)
+            else block
+            for block in each.blocks
+        )
+        if each.compaction is not None
+        else each
+        for each in messages
+    ]
 
 
 def before_compaction(history: History, number: int) -> History:

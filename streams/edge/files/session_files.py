@@ -17,7 +17,7 @@ from contextgauge.normalise.user_words import words_of
 from streams.edge.files.content import Content
 from streams.edge.files.database import titles_in
 from streams.edge.files.documents import HEAD_BYTES, document_of, objects_in
-from streams.edge.files.housekeeping import DATABASES, plain_path
+from streams.edge.files.housekeeping import DATABASES, is_lines, plain_path
 from streams.edge.files.joined import title_in
 from streams.edge.files.names import is_no_transcript, is_runtimes_own, name_of
 from streams.edge.files.objects import object_of
@@ -75,12 +75,17 @@ class SessionPlace(NamedTuple):
 
 
 class SessionFiles:
-    """Transcripts by session: `files` of any name, and all below folders by their names."""
+    """Transcripts by session: `files` of any name, and all below folders by their names.
+
+    Of files whose names show no session the first lines are read, where no name is of the session.
+    """
 
     def __init__(self, folders: Sequence[Path], files: Sequence[Path] = ()) -> None:
         self._folders, self._files = folders, files
         self._paths: dict[str, list[Path]] = {}
         """Each session's transcripts, by their names: the last one is that it goes on in."""
+        self._unnamed: set[str] = set()
+        """Files whose names show no session."""
         self._databases: dict[str, None] = {}
         """Those of runtimes, each with many sessions."""
         self._prompts = FirstPrompts()
@@ -90,7 +95,9 @@ class SessionFiles:
         """Return the session's transcript; None where it is not on this machine."""
         if not self._paths:
             self._look()
-        return self._paths.get(session_id, [None])[-1]
+        if session_id in self._paths:
+            return self._paths[session_id][-1]
+        return next((each.path for each in self._in_unnamed(session_id)), None)
 
     def beginning_with(self, prefix: str) -> list[SessionPlace]:
         """Return the sessions whose ids begin so, in their order."""
@@ -106,7 +113,25 @@ class SessionFiles:
             for session, paths in self._paths.items()
             if session.startswith(prefix)
         }
+        found = found or {each.session_id: each for each in self._in_unnamed(prefix)}
         return [found[session] for session in sorted(found)]
+
+    def _in_unnamed(self, prefix: str) -> Iterator[SessionPlace]:
+        """Yield the sessions that begin so in files whose names show none, each once.
+
+        That is the file that was written last; a session of just this id is the only one.
+        """
+        files = [file for path in self._unnamed if (file := find_file(path)) is not None]
+        found: dict[str, SessionPlace] = {}
+        for file in sorted(files, key=lambda file: -file.stat.st_mtime_ns):
+            path = Path(file.place)
+            session = _session_of(path)
+            if session == prefix:
+                yield SessionPlace(session, path)
+                return
+            if session.startswith(prefix):
+                found.setdefault(session, SessionPlace(session, path))
+        yield from found.values()
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the first prompts of sessions, or what their runtime calls them."""
@@ -143,6 +168,8 @@ class SessionFiles:
                     if shown.session is not None and shown.is_main:
                         copies = found.setdefault(shown.session, {})
                         copies.setdefault(plain_path(name), []).append(place)
+                    elif shown.is_main and is_lines(name) and not is_no_transcript(place):
+                        self._unnamed.add(plain_path(place))
                 folders[:] = (
                     each
                     for each in folders

@@ -230,30 +230,14 @@ def _entry(message: "Message", *, is_active: bool) -> dict[str, Json]:
 
 
 def _written(messages: Sequence["Message"], format: FormatName) -> list[Json]:  # noqa: A002 -- its name everywhere
-    """Write messages as an API takes them: an answer that came in parts is one message.
+    """Write messages as an API takes them.
 
     The format `plain` would keep a compaction's marker, which no API knows: it is a text here.
     """
-    joined = [each if each.compaction is None else _unmarked(each) for each in _joined(messages)]
-    written = _write(joined, format)
-    if format != "anthropic":
-        return written
-    # Only these fields may be sent back: an id or a usage would be refused.
-    return [
-        {name: each[name] for name in ("role", "content")} if isinstance(each, dict) else each
-        for each in written
-    ]
+    from contextgauge.compaction.formats import write_sendable  # noqa: PLC0415 -- the engine
 
-
-def _joined(messages: Sequence["Message"]) -> list["Message"]:
-    joined: list[Message] = []
-    for each in messages:
-        last = joined[-1] if joined else None
-        if last is not None and last.role == each.role == "assistant":
-            joined[-1] = replace(last, blocks=(*last.blocks, *each.blocks), source=None)
-        else:
-            joined.append(each)
-    return joined
+    texts = [each if each.compaction is None else _unmarked(each) for each in messages]
+    return write_sendable(texts, format)
 
 
 def _unmarked(message: "Message") -> "Message":

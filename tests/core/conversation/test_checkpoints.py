@@ -3,16 +3,17 @@
 import pytest
 
 from contextgauge.compaction.history import History
-from contextgauge.compaction.messages import Message, Text
+from contextgauge.compaction.messages import ContextCompaction, Message, Text
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.codex.fork import FORK as CODEX
 from contextgauge.records import Json
 from streams.core.conversation.checkpoints import (
     BoundaryReport,
-    active_messages,
     before_compaction,
     checkpoints,
     same_boundaries,
+    seen_context,
+    with_known,
     written,
 )
 from tests.core.conversation.fold_kit import boundary, fold_of, said, shown
@@ -88,8 +89,29 @@ def test_a_runtimes_own_turn_of_a_compaction_is_in_neither_context() -> None:
     assert (*only.before, *only.after) == (2, 2, True, 5, 1, True)
 
 
+def test_prompts_that_no_line_has_are_known_by_the_line_after_them() -> None:
+    queue: dict[str, Json] = {"type": "queue-operation", "operation": "remove"}
+    prompts = [{**queue, "operation": "enqueue", "content": each} for each in ("Hurry.", "Now.")]
+    answer = said("assistant", "Fixed.") | {"uuid": "a1"}
+    seen = seen_context([LINES[0], *prompts, queue, {**queue, "content": "Now."}, answer])
+    assert [each.text for each in seen.messages] == ["Fix it.", "Hurry.", "Now.", "Fixed."]
+    assert dict(seen.prompts) == {"a1": ["Hurry.", "Now."]}
+
+
+def test_a_marker_gets_what_is_known_elsewhere_and_keeps_what_it_has() -> None:
+    messages, *_ = seen_context(LINES[:7])
+    marked, *rest = with_known(messages, 5, None)
+    assert rest == messages[1:]
+    assert marked.compaction == ContextCompaction(
+        1, 5, "What was done.", None, None, prose="What was done."
+    )
+    (again, *_) = with_known([marked], 6, 7)
+    assert again.compaction is not None
+    assert (again.compaction.timestamp_ms, again.compaction.context_size_before) == (5, 7)
+
+
 def test_messages_of_a_context_are_written_with_their_ids_and_without_instructions() -> None:
-    messages, model = active_messages([*LINES[:2], said("system", "Only for a machine.")])
+    messages, model, _ = seen_context([*LINES[:2], said("system", "Only for a machine.")])
     assert (len(messages), model) == (2, None)
     instructions = Message("system", (Text("Be brief."),), id="s")
     values = written([instructions, *messages], "anthropic")
