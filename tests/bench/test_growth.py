@@ -27,6 +27,7 @@ def test_the_cost_of_a_message_is_measured_on_a_restored_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(state, "MEASURED_MESSAGES", 400)
+    monkeypatch.setattr(state, "TEMPLATES", 8)
     measured = measure_cost(sessions=8, at_work=4)
     assert measured["cpu_us_per_message"] > 0
     assert measured["cpu_us_first_after_restore"] > 0
