@@ -1,8 +1,6 @@
 """One secured Kafka and Redis for all tests of this folder."""
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -43,8 +41,7 @@ def secured_redis(secured_folder: Secured) -> Secured:
 @pytest.fixture(scope="package")
 def granted(secured_kafka: Secured, secured_redis: Secured) -> Secured:
     """Kafka and Redis with the document's users and their rights, and none besides."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:  # a program each, most of it starting
-        list(pool.map(secured_kafka.acl, kafka_acls()))
+    secured_kafka.acl(*kafka_acls())
     for user in ("projector", "reader", "controller"):
         rules = redis_acl(user, password=PASSWORD)
         secured_redis.redis().execute_command("ACL", "SETUSER", user, "reset", *rules)  # type: ignore[no-untyped-call]  # redis-py
