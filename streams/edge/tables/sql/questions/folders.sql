@@ -10,4 +10,4 @@ SELECT
     sum(compactions) AS compactions
 FROM sessions
 GROUP BY 1
-ORDER BY sum(coalesce(output_tokens, 0)) DESC, folder;
+ORDER BY output_tokens DESC NULLS LAST, folder;

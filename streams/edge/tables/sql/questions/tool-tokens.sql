@@ -8,4 +8,4 @@ SELECT
     count(*) FILTER (WHERE is_error) AS failed
 FROM tools
 GROUP BY ALL
-ORDER BY coalesce(sum(result_tokens_estimated), 0) + sum(input_tokens_estimated) DESC, tool;
+ORDER BY result_tokens_estimated DESC NULLS LAST, tool;
