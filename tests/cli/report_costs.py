@@ -115,7 +115,7 @@ def by_model(calls: Sequence[PricedRecord], day_text: Callable[[Any], str]) -> l
         sources = [each.price for each in group if each.price is not None]
         checked = [each.checked for each in group if each.checked is not None]
         end = max(sources, default="unknown price"), day_text(max(checked)) if checked else None
-        rows.append((model or "unknown", tier, *_sums(group), *end))
+        rows.append((model or "unknown", tier or "standard", *_sums(group), *end))
     return rows
 
 
