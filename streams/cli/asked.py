@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, StopError
 from streams import wiring
 from streams.cli.inputs import LeftOut, own_sources, sources_of
+from streams.cli.screen.failures import show_warning
 from streams.cli.screen.output import reading
 from streams.cli.screen.sessions_table import NOTHING_HERE
-from streams.cli.transcripts import Replay
+from streams.cli.transcripts import Replay, no_session
 from streams.flow.export.checkpoint import read_checkpoint
 from streams.flow.export.export import Export
 
@@ -29,10 +30,14 @@ class OpenedTables(NamedTuple):
 
 
 @contextmanager
-def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTables]:
+def opened(
+    paths: Sequence[str], *, topic: bool = False, needs_session: bool = False
+) -> Iterator[OpenedTables]:
     """Open an export, transcripts, those of this machine (no paths), or `topic`: Kafka's records.
 
-    Raises ConfigError where there is nothing to ask, or both paths and the topic are named.
+    What has no session is reported on standard error. Raises StopError for it with
+    `needs_session`, and ConfigError where there is nothing to ask, or both paths and the topic are
+    named.
     """
     from streams.edge.tables.engine import SqlEngine  # noqa: PLC0415 -- loads duckdb
     from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
@@ -47,6 +52,7 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTable
             raise ConfigError(f"{path} is an export: name it alone")
         if known is not None:
             engine = SqlEngine(folder, known.format, price_of)
+            _check(engine, no_session(path, 0), needs_session=needs_session)
             yield OpenedTables(engine, is_whole=True, name=_last(path))
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
@@ -55,10 +61,19 @@ def opened(paths: Sequence[str], *, topic: bool = False) -> Iterator[OpenedTable
             from streams.cli.export import export_topic  # noqa: PLC0415 -- of this way only
 
             name = asyncio.run(export_topic(folder, "parquet"))
-            is_whole = True
+            is_whole, nothing = True, no_session(name, 0)
         else:
-            name, is_whole = _read(paths, folder)
-        yield OpenedTables(SqlEngine(folder, "parquet", price_of), is_whole, name)
+            name, is_whole, nothing = _read(paths, folder)
+        engine = SqlEngine(folder, "parquet", price_of)
+        _check(engine, nothing, needs_session=needs_session)
+        yield OpenedTables(engine, is_whole, name)
+
+
+def _check(engine: "SqlEngine", nothing: StopError, *, needs_session: bool) -> None:
+    if engine.is_empty and needs_session:
+        raise nothing
+    if engine.is_empty:
+        show_warning(str(nothing))
 
 
 def _last(path: str) -> str:
@@ -66,8 +81,11 @@ def _last(path: str) -> str:
     return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
 
 
-def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
-    """Write the records of transcripts; return their name, and whether all could be read."""
+def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool, StopError]:
+    """Write the records of transcripts; return their name, whether all could be read, and an error.
+
+    It is the error of an input without a session.
+    """
     left_out = LeftOut()
     sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources:
@@ -80,4 +98,4 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool]:
             made.add((record, None) for record in records)
         made.commit()
     name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
-    return name, not (left_out.count or replayed.unreadable)
+    return name, not (left_out.count or replayed.unreadable), replayed.no_session()

@@ -118,6 +118,8 @@ def _export_paths(
     made.commit_instead()
     if merge:
         made.merge_small()
+    if not made.rows:
+        show_warning(str(replayed.no_session()))
     _say_done(made)
     return not replayed.unreadable
 

@@ -208,11 +208,15 @@ class Replay:
             self._position += 1
 
     def _checked(self, views: dict[str, SessionView]) -> dict[str, SessionView]:
-        if not views and self.unreadable and not self._lines:
-            raise StopError(f"{self.name} cannot be read: see above")
         if not views:
-            raise no_session(self.name, self._lines)
+            raise self.no_session()
         return views
+
+    def no_session(self) -> StopError:
+        """Return the error of an input that gave no record."""
+        if self.unreadable and not self._lines:
+            return StopError(f"{self.name} cannot be read: see above")
+        return no_session(self.name, self._lines)
 
     def _chosen(self, views: Mapping[str, SessionView], wanted: str | None) -> str:
         if wanted is not None:

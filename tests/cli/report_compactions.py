@@ -8,6 +8,7 @@ from typing import Any
 from contextgauge.records import (
     CompactBoundary,
     ContextReading,
+    ContextReset,
     Record,
     SessionInfo,
 )
@@ -164,7 +165,9 @@ class CompactionAnswers(RecordFacts):
                 len(group),
                 rounded(100 * len(group) / len(self.compactions), 1),
                 len({each.boundary.session_id for each in group}),
+                known(each.boundary.pre_tokens for each in group),
                 average(each.boundary.pre_tokens for each in group),
+                known(each.wait_ms for each in group),
                 average(each.wait_ms for each in group),
             )
             for trigger, group in self.grouped(lambda each: each.boundary.trigger)
@@ -224,35 +227,47 @@ class CompactionAnswers(RecordFacts):
                     len(group),
                     *(total(rewrites), known(rewrites)),
                     *(total(inputs), total(outputs), known(inputs)),
-                    total(each.wait_ms for each in group),
+                    *(total(each.wait_ms for each in group), known(each.wait_ms for each in group)),
                 )
             )
         return rows
 
-    def _placed(self) -> list[tuple[Record, int, int, int, int, int | None]]:
-        """Return readings of compacted chains: epoch, last epoch, since, until, growth."""
+    def placed(self) -> list[tuple[Record, int | None, int | None, int | None]]:
+        """Return readings of compacted chains: since and until a compaction, growth.
+
+        Compactions are those with readings in the epochs before and after them.
+        """
         placed = []
         for records in self.chains.values():
             epochs: list[list[Record]] = [[]]
+            begins: list[Record | None] = [None]
             for record in records:
-                if isinstance(record.data, CompactBoundary):
+                if isinstance(record.data, CompactBoundary | ContextReset):
                     epochs.append([])
+                    begins.append(record)
                 elif isinstance(record.data, ContextReading):
                     epochs[-1].append(record)
-            last = max((at for at, epoch in enumerate(epochs) if epoch), default=0)
-            for at, epoch in enumerate(epochs):
+            counted = {
+                at
+                for at, begin in enumerate(begins)
+                if begin and isinstance(begin.data, CompactBoundary)
+                if epochs[at - 1] and epochs[at]
+            }
+            for at, epoch in enumerate(epochs if counted else ()):
                 for number, record in enumerate(epoch):
                     step = used_of(record) - used_of(epoch[number - 1]) if number else None
-                    placed.append((record, at, last, number + 1, len(epoch) - number, step))
+                    since = number + 1 if at in counted else None
+                    until = len(epoch) - number if at + 1 in counted else None
+                    placed.append((record, since, until, step))
         return placed
 
     def around_boundaries(self) -> list[Row]:
         outputs = self.outputs()
         sides: dict[int, list[Record]] = defaultdict(list)
-        for record, epoch, last, since, until, _ in self._placed():
-            if epoch < last and until <= 10:
+        for record, since, until, _ in self.placed():
+            if until is not None and until <= 10:
                 sides[-until].append(record)
-            if epoch > 0 and since <= 10:
+            if since is not None and since <= 10:
                 sides[since].append(record)
         return [
             (
@@ -268,11 +283,10 @@ class CompactionAnswers(RecordFacts):
     def before_and_after(self) -> list[Row]:
         outputs = self.outputs()
         places: dict[str, list[tuple[Record, int | None]]] = defaultdict(list)
-        for record, epoch, last, since, until, step in self._placed():
-            if last:
-                after, before = epoch > 0 and since <= 10, epoch < last and until <= 10
-                place = "ten after" if after else "ten before" if before else "elsewhere"
-                places[place].append((record, step))
+        for record, since, until, step in self.placed():
+            after, before = (each is not None and each <= 10 for each in (since, until))
+            place = "ten after" if after else "ten before" if before else "elsewhere"
+            places[place].append((record, step))
         return [
             (
                 place,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from contextgauge.pricing import Cost, TokenCounts, price_of
+from contextgauge.pricing import Cost, TokenCounts, price_of, total
 from contextgauge.records import CompactBoundary, ContextReading, Record
 from streams.core.costs import session_costs
 
@@ -83,7 +83,7 @@ def _grouped(calls: Sequence[Any], key: Callable[[Any], Any]) -> dict[Any, list[
 
 
 def _sums(group: Sequence[PricedRecord]) -> Row:
-    def total(values: Sequence[Any]) -> Any:
+    def known_sum(values: Sequence[Any]) -> Any:
         known = [each for each in values if each is not None]
         return sum(known) if known else None
 
@@ -91,13 +91,13 @@ def _sums(group: Sequence[PricedRecord]) -> Row:
     complete = all(each.cost is not None and each.cost.is_complete for each in group)
     return (
         len(group),
-        total([each.tokens.input for each in group]),
+        known_sum([each.tokens.input for each in group]),
         sum(
             (each.tokens.cache_write_5m or 0) + (each.tokens.cache_write_1h or 0) for each in group
         ),
         sum(each.tokens.cache_read or 0 for each in group),
-        total([each.tokens.output for each in group]),
-        total(priced),
+        known_sum([each.tokens.output for each in group]),
+        known_sum(priced),
         len(group) - len(priced),
         "yes" if complete else "no",
     )
@@ -115,7 +115,7 @@ def by_model(calls: Sequence[PricedRecord], day_text: Callable[[Any], str]) -> l
         sources = [each.price for each in group if each.price is not None]
         checked = [each.checked for each in group if each.checked is not None]
         end = max(sources, default="unknown price"), day_text(max(checked)) if checked else None
-        rows.append((model or "unknown", tier, *_sums(group), *end))
+        rows.append((model or "unknown", tier or "standard", *_sums(group), *end))
     return rows
 
 
@@ -127,21 +127,28 @@ def profits(records: Sequence[Record]) -> list[Row]:
     rows = []
     for model, group in _grouped(all_, lambda each: each.model or "unknown").items():
         nets = [each.net for each in group if each.net is not None]
-        breaks = [each.break_even for each in group if each.break_even is not None]
-
-        def total(values: Sequence[Cost | None]) -> Any:
-            known = [each.amount for each in values if each is not None]
-            return sum(known) if known else None
+        paid = [each for each in nets if each.amount > 0]
+        broken = [each for each in group if each.break_even is not None]
+        summary, rewrite = (
+            total(getattr(each, name) for each in group) for name in ("summary", "rewrite")
+        )
+        complete = (
+            bool(nets) and all(each.is_complete for each in paid),
+            bool(broken) and all(each.net and each.net.is_complete for each in broken),
+            *(each is not None and each.is_complete for each in (summary, rewrite)),
+            bool(nets) and all(each.is_complete for each in nets),
+        )
 
         rows.append(
             (
                 model,
-                *(len(group), len(nets), sum(each.amount > 0 for each in nets)),
-                median(breaks) if breaks else None,
-                total([each.summary for each in group]),
-                total([each.rewrite for each in group]),
-                total(nets),
-                "yes" if all(each.net and each.net.is_complete for each in group) else "no",
+                *(len(group), len(nets), len(paid) if nets else None),
+                median(each.break_even for each in broken) if broken else None,
+                *(
+                    None if each is None else each.amount
+                    for each in (summary, rewrite, total(nets))
+                ),
+                *("yes" if each else "no" for each in complete),
             )
         )
     return rows

@@ -5,14 +5,17 @@ from contextgauge.records import (
     ContextExhausted,
     ContextLimits,
     ContextReading,
+    ContextReset,
     ContextWarning,
 )
+from streams.core.session_status import THRESHOLDS
 from tests.cli.report_facts import (
     MINUTE_MS,
     RecordFacts,
     Row,
     groups,
     in_bins,
+    known,
     middle,
     minute_of,
     rounded,
@@ -30,7 +33,7 @@ class TroubleAnswers(RecordFacts):
                 len(group),
                 rounded(100 * len(group) / len(attempts), 1),
                 len({each[1] for each in group}),
-                middle(each[2] for each in group),
+                *(known(each[2] for each in group), middle(each[2] for each in group)),
             )
             for outcome, group in groups(attempts, lambda each: each[0])
         ]
@@ -62,8 +65,11 @@ class TroubleAnswers(RecordFacts):
             lead: int | None = None
             for record in records:
                 data = record.data
-                if isinstance(data, ContextWarning):
-                    lead = 0 if lead is None else lead
+                if isinstance(data, ContextReset):
+                    lead = None
+                elif isinstance(data, ContextWarning):
+                    is_shown = max(data.thresholds_crossed) >= THRESHOLDS.elevated_above_percent
+                    lead = 0 if lead is None and is_shown else lead
                 elif isinstance(data, ContextReading) and lead is not None:
                     lead += 1
                 elif isinstance(data, CompactBoundary):

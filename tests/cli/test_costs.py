@@ -136,10 +136,10 @@ def test_an_unknown_price_is_null_and_a_tier_has_its_own(
 ) -> None:
     rows = rows_of(command, "cost-by-model", transcript)
     assert {(row["model"], row["service_tier"]): row["cost_usd"] for row in rows} == {
-        ("claude-opus-4-6", None): "0.007550",
+        ("claude-opus-4-6", "standard"): "0.007550",
         ("claude-opus-4-8", "fast"): "0.015000",
         ("claude-opus-4-8", "priority"): None,
-        ("my-own-model", None): None,
+        ("my-own-model", "standard"): None,
     }
     assert {row["price_source"] for row in rows if row["cost_usd"] is None} == {"unknown price"}
 
@@ -152,7 +152,7 @@ def test_own_prices_count_everywhere(command: Command, transcript: Path, tmp_pat
     )
     own = {"PRICES_FILE": str(prices)}
     done = command("query", "cost-by-model", str(transcript), **own)
-    assert "my-own-model,,1,1000,0,0,100,2.000000,0,true,a contract,2026-11-01" in (
+    assert "my-own-model,standard,1,1000,0,0,100,2.000000,0,true,a contract,2026-11-01" in (
         done.stdout.replace("True", "true")
     )
     assert "~$2.00 · 1 call" in command("status", str(transcript), **own).stdout

@@ -20,7 +20,7 @@ from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.codec.test_records import records_of_every_kind
 from tests.commands import Command
-from tests.core.given import Given, assistant, one, record_of
+from tests.core.given import Given, assistant, boundary, one, record_of
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +139,42 @@ def test_calls_of_tools_are_joined_with_their_results(command: Command, projects
         assert row["number"] == numbers[row["session_id"], row["chain"]]
 
 
+def test_a_median_duration_says_of_how_many_compactions(tmp_path: Path) -> None:
+    given = Given()
+    for known in (
+        {"trigger": "auto", "duration_ms": 30_000},
+        {"trigger": "auto"},
+        {"trigger": "manual"},
+    ):
+        given.take(boundary({"pre_tokens": 150_000, **known}))
+    folder = ArrowFolder(str(tmp_path), "parquet")
+    export = Export(folder, "parquet", "paths")
+    export.add((record, None) for record in given.records)
+    export.commit()
+    sql = next(each.sql for each in questions() if each.name == "manual-against-automatic")
+    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
+    assert row == (1, 0, None, 2, 1, 30_000)
+
+
+def test_an_input_without_a_session_is_reported(command: Command, tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    words = f"{empty} has no session: it is empty\n"
+    for arguments in (("query", "totals"), ("export", "--to", str(tmp_path / "tables"))):
+        done = command(*arguments, str(empty))
+        assert done.returncode == 0
+        assert done.stderr.startswith(f"contextgauge: warning: {words}")
+    done = command("query", "SELECT * FROM sessions", str(tmp_path / "tables"))
+    assert (done.returncode, done.stderr.endswith("has no session: it is empty\n")) == (0, True)
+    done = command("report", str(empty), "--out", str(tmp_path / "report.html"))
+    assert (done.returncode, done.stderr) == (1, f"contextgauge: {words}")
+    assert not (tmp_path / "report.html").exists()
+
+
 def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Path) -> None:
-    transcript = min(projects.rglob("*.jsonl"))
+    transcript = min(projects.glob("*/*.jsonl"))
     rows = answered(command, "sessions", transcript)
+    assert rows
     assert {row["session_id"] for row in rows} == {
         each["data"]["session_id"] for each in replayed(command, transcript)
     }
@@ -158,8 +191,8 @@ def test_a_late_reading_counts_and_is_not_the_size_of_its_session(tmp_path: Path
     export = Export(folder, "parquet", "paths")
     export.add((record, None) for record in [*given.records, late])
     export.commit()
-    question = "SELECT responses, used_tokens, used_percent FROM sessions"
-    ((row,),) = SqlEngine(folder, "parquet").answer(question).rows()
+    sql = "SELECT responses, used_tokens, used_percent FROM sessions"
+    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
     assert row == (2, 90_000, 45.0)
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from contextgauge.json_codec import dumps
 from streams import wiring
 from streams.cli.asked import opened
 from streams.cli.inputs import sources_of
-from streams.cli.pages.values import shown
+from streams.cli.pages.values import heading, shown
 from streams.cli.report.answers import Answers
 from streams.cli.report.figures import KEYS, figures
 from streams.cli.report.page import ReportOrigin, page
 from streams.cli.transcripts import Replay
+from streams.core.session_status import THRESHOLDS
 from streams.edge.files.folders import write_folder
 from streams.flow.simulator import SimulationOptions, sample_sessions, simulate
 from tests.cli.report_values import ExpectedAnswers, Row
@@ -30,6 +32,8 @@ class Report(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.rows: dict[str, list[list[str]]] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.heads: dict[str, list[str]] = {}
         self.stands: dict[str, str] = {}
         self.keys: dict[str, str] = {}
         self.ids: list[str] = []
@@ -37,6 +41,7 @@ class Report(HTMLParser):
         self.policy = ""
         self._path: list[tuple[str, dict[str, str | None]]] = []
         self._cell: list[str] | None = None
+        self._text = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -57,7 +62,7 @@ class Report(HTMLParser):
         if tag == "tr" and self._figure and self._in_details:
             self.rows.setdefault(self._figure, []).append([])
         if tag in {"td", "strong"}:
-            self._cell = []
+            self._cell, self._text = [], ""
         if tag == "data":
             self._cell = [given["value"] or ""]
 
@@ -65,6 +70,9 @@ class Report(HTMLParser):
         if not self._path:
             return
         tag = self._path[-1][0]
+        self._text += data
+        if tag == "th" and self._figure and self._in_details:
+            self.heads.setdefault(self._figure, []).append(data)
         if tag == "p" and self._figure and self._path[-2][1].get("class") == "foot":
             self.stands[self._figure] = data
         elif tag in {"td", "strong"} and self._cell is not None:
@@ -75,6 +83,7 @@ class Report(HTMLParser):
             pass
         if tag == "td" and self._figure and self._in_details:
             self.rows[self._figure][-1].append("".join(self._cell or []))
+            self.texts.setdefault(self._figure, []).append(self._text)
         if tag == "strong":
             self.keys[
                 next(each["data-key"] or "" for _, each in self._path if "data-key" in each)
@@ -94,7 +103,7 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Transcripts of a sample with every outcome, and of sessions that fill their windows.
 
     Those call one command again and again. One session thrashes at the floor of a window that is
-    assumed, and ends in an attempt.
+    assumed, and ends in an attempt after a compaction that no response follows.
     """
     folder = tmp_path_factory.mktemp("projects")
     long = simulate(SimulationOptions(sessions=4, turns=40))
@@ -109,7 +118,8 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
             boundary(automatic, at=number * 60),
             assistant(f"msg_{number}", read=size, model="nameless", at=number * 60 + 20),
         ]
-    lines = (("thrashing.jsonl", dumps(each)) for each in [*thrashing, compacting(at=300)])
+    thrashing += [boundary(automatic, at=290), compacting(at=300)]
+    lines = (("thrashing.jsonl", dumps(each)) for each in thrashing)
     write_folder(folder, [*sample, *again, *lines])
     return folder
 
@@ -139,6 +149,10 @@ def _plain(value: Any) -> float | str:
         return float(value)
     except (TypeError, ValueError):
         return shown(value) if value is None else str(value)
+
+
+def test_late_warnings_are_those_that_screens_list(text: str) -> None:
+    assert f" from {THRESHOLDS.elevated_above_percent}% used on" in _view(text, "warning-lead")
 
 
 def test_every_figure_is_what_the_records_give(text: str, expected: ExpectedAnswers) -> None:
@@ -181,9 +195,61 @@ def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: ExpectedA
     assert 0 < timed < all_
     assert stands["duration-histogram"] == (f"{timed} compactions with a known duration, of {all_}")
     assert stands["growth"] == f"{len(expected.readings):,} responses"
+    around = sum(since == 1 for _, since, _, _ in expected.placed())
+    assert 0 < around < all_
+    for question in ("around-boundaries", "before-and-after"):
+        words = f"{around} compactions with responses before and after, of {all_}"
+        assert stands[question] == words
     for question, column in (("base-share", 2), ("cache-misses", 1)):
         number = sum(row[column] for row in answer_of(expected, question))
         assert stands[question].startswith(f"{number:,} "), question
+
+
+def test_what_lacks_a_part_is_a_bound_and_figures_are_exact(
+    text: str, expected: ExpectedAnswers
+) -> None:
+    report = Report(text)
+    seen = set()
+    for figure in figures():
+        heads, rows = report.heads.get(figure.question, []), report.rows[figure.question]
+        texts = iter(report.texts[figure.question])
+        for row in filter(None, rows):
+            words = dict(zip(heads, zip(row, texts, strict=False), strict=True))
+            for bound, columns in (("at least ", figure.at_least), ("at most ", figure.at_most)):
+                for column, flag in columns.items():
+                    value, shown_as = words[heading(column)]
+                    is_bound = value != "unknown" and words[heading(flag)][0] == "no"
+                    assert shown_as.startswith(bound) == is_bound, (figure.question, column)
+                    seen.add((bound, is_bound))
+                    if column.endswith("_usd") and value != "unknown":
+                        assert shown_as.endswith(f"${abs(Decimal(value)):,f}")
+    assert seen == {(bound, each) for bound in ("at least ", "at most ") for each in (True, False)}
+    in_view = _view(text, "cost-by-model")
+    partial = [row for row in answer_of(expected, "cost-by-model") if row[9] == "no" and row[7]]
+    assert 0 < in_view.count("at least ~$") == len(partial)
+    days = [
+        row for row in answer_of(expected, "cost-by-day") if row[8] == "no" and row[6] and row[0]
+    ]
+    chart = _view(text, "cost-by-day")
+    assert (
+        0 < chart.count('class="bar accent partial"') == chart.count(": at least ~$") == len(days)
+    )
+
+
+def _view(text: str, question: str) -> str:
+    """Return what a figure shows without being opened."""
+    return text.partition(f'<article id="{question}"')[2].partition("<details")[0]
+
+
+def test_rows_are_in_the_order_of_their_bars(text: str) -> None:
+    ranked = 0
+    for figure in figures():
+        if figure.plot.kind == "rows" and not figure.plot.is_ordered:
+            widths = re.findall(r'<rect width="([0-9.]+)%" height', _view(text, figure.question))
+            assert widths
+            assert sorted(map(float, widths), reverse=True) == list(map(float, widths))
+            ranked += len(set(widths)) > 2
+    assert ranked > 5
 
 
 def test_the_file_has_all_it_needs(text: str) -> None:
@@ -197,7 +263,7 @@ def test_the_file_has_all_it_needs(text: str) -> None:
 
 def test_a_figure_without_data_is_a_line(command: Command, projects: Path, tmp_path: Path) -> None:
     transcript = tmp_path / "short.jsonl"
-    line = next(_lines(projects, b'"usage"'))
+    line = next(_lines(projects, b'"msg_0"'))
     transcript.write_bytes(line + b"\n")
     target = tmp_path / "short.html"
     assert command("report", str(transcript), "--out", str(target)).returncode == 0

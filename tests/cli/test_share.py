@@ -126,6 +126,8 @@ def test_texts_leave_on_request_without_secrets_paths_and_names(
     assert {each for each in CANARIES if each in page} == said | tools
     assert HOME not in page
     assert re.search("taken out of texts: .*secret 1", done.stderr)
+    assert re.search(r"  texts: [0-9]+ texts of [0-9]+ characters, 0 shortened\n", done.stderr)
+    assert re.search("  left out: .*, dates, errors, except in the texts\n", done.stderr)
     steps = json.loads(page.partition('id="steps">')[2].partition("</script>")[0])
     assert [each["of"] for each in steps[0]["texts"]] == ["user", "assistant", "tool call"]
     assert [each["of"] for each in steps[1]["texts"]] == ["tool result", "assistant"]

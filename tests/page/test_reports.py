@@ -43,6 +43,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in contents}
 
 
+_TALL = """[
+    ...[...document.querySelectorAll("article > .table-scroll")]
+        .filter((each) => each.scrollHeight > each.clientHeight),
+    ...[...document.querySelectorAll("article")]
+        .filter((each) => each.getBoundingClientRect().bottom
+            > each.lastElementChild.getBoundingClientRect().bottom + 24),
+].map((each) => each.closest("article").id)"""
+"""Cards whose table has a bar to scroll down, or that are taller than what they have."""
+
+
 def _flat(blocks: Iterable[Iterable[Record]]) -> Iterable[Record]:
     return (record for block in blocks for record in block)
 
@@ -83,6 +93,7 @@ async def test_files_fit_and_their_policy_forbids_connections(
         said = Said(tab)
         await tab.goto(path.as_uri())
         assert await tab.evaluate("document.documentElement.scrollWidth") <= size["width"]
+        assert await tab.evaluate(_TALL) == []
         assert said.errors == []
         tried = "fetch('http://127.0.0.1:1/').then(() => 'sent', () => 'refused')"
         assert await tab.evaluate(tried) == "refused"

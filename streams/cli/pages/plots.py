@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from streams.cli.pages.markup import Html, tag
-from streams.cli.pages.values import Unit, shown, tick
+from streams.cli.pages.values import Unit, tick
 
 _INTERVALS: Final = 4
 """Lines across a plot, at most: more are no help to read a value."""
@@ -33,10 +33,15 @@ _WIDEST: Final = 11.0
 
 
 class Series(NamedTuple):
-    """Values of one colour, one for each label; null where there is none."""
+    """Values of one colour, one for each label; null where there is none.
+
+    `texts` are the values in words, and `partial` tells which of them lack a part.
+    """
 
     name: str
     values: Sequence[float | None]
+    texts: Sequence[str]
+    partial: Sequence[bool]
     colour: str
 
 
@@ -53,8 +58,9 @@ def bars(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
             height = 100 * (each.values[number] or 0) / top
             if height > 0:
                 bottom -= height
-                marks.append(_rect(middle - width / 2, bottom, width, height, f"bar {each.colour}"))
-        marks.append(_tip(slot * number, slot, _told(label, series, number, unit)))
+                kind = f"bar {each.colour}{' partial' if each.partial[number] else ''}"
+                marks.append(_rect(middle - width / 2, bottom, width, height, kind))
+        marks.append(_tip(slot * number, slot, _told(label, series, number)))
     ticks = _labels(labels, lambda number: slot * (number + 0.5))
     return plot(about, *lines, *marks, *ticks)
 
@@ -78,7 +84,7 @@ def line(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
                 ]
     for number, label in enumerate(labels):
         left = max(step * (number - 0.5), 0)
-        marks.append(_tip(left, min(step, 100 - left), _told(label, series, number, unit)))
+        marks.append(_tip(left, min(step, 100 - left), _told(label, series, number)))
     return plot(about, *lines, *marks, *_labels(labels, lambda number: begin + step * number))
 
 
@@ -164,9 +170,8 @@ def _unbroken(values: Sequence[float | None]) -> Iterator[list[tuple[int, float]
         yield part
 
 
-def _told(label: str, series: Sequence[Series], number: int, unit: Unit) -> str:
-    values = [(each.name, each.values[number]) for each in series]
-    return "\n".join([label, *(f"{name}: {shown(value, unit)}" for name, value in values)])
+def _told(label: str, series: Sequence[Series], number: int) -> str:
+    return "\n".join([label, *(f"{each.name}: {each.texts[number]}" for each in series)])
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str) -> Html:

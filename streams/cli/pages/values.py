@@ -37,16 +37,16 @@ def unit_of(column: str) -> Unit:
     return next((unit for part, unit in _BY_END.items() if part in column), Unit.NUMBER)
 
 
-def number(value: float | Decimal, unit: Unit) -> str:
-    """Return a number in its unit: 1,234 or 58K or 1 min 5 s or 12.5%."""
-    if unit is Unit.TOKENS:
-        return thousands(round(value))
-    if unit is Unit.DURATION:
-        return duration(round(value))
+def number(value: float | Decimal, unit: Unit, *, exact: bool = False) -> str:
+    """Return a number in its unit: 1,234 or 58K or 1 min 5 s or 12.5%; `exact`: as it is."""
     if unit is Unit.MONEY:
-        return amount(Cost(Decimal(value), is_complete=True))
-    text = f"{value:,.1f}".removesuffix(".0")
-    return f"{text}%" if unit is Unit.PERCENT else text
+        return amount(Cost(Decimal(value), is_complete=True), exact=exact)
+    if unit is Unit.TOKENS and not exact:
+        return thousands(round(value))
+    if unit is Unit.DURATION and not exact:
+        return duration(round(value))
+    ends = {Unit.PERCENT: "%", Unit.DURATION: " ms"}
+    return f"{value:,.1f}".removesuffix(".0") + ends.get(unit, "")
 
 
 def tick(value: float, unit: Unit) -> str:
@@ -59,7 +59,7 @@ def tick(value: float, unit: Unit) -> str:
     return f"${value:,g}" if unit is Unit.MONEY else number(value, unit)
 
 
-def shown(value: object, unit: Unit = Unit.NUMBER) -> str:
+def shown(value: object, unit: Unit = Unit.NUMBER, *, exact: bool = False) -> str:
     """Return any value of an answer."""
     if value is None:
         return UNKNOWN
@@ -72,7 +72,7 @@ def shown(value: object, unit: Unit = Unit.NUMBER) -> str:
     if isinstance(value, str):
         return safe(value)
     if isinstance(value, int | float | Decimal):
-        return number(value, unit)
+        return number(value, unit, exact=exact)
     raise TypeError(type(value))
 
 

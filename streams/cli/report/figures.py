@@ -37,13 +37,16 @@ class Plot(NamedTuple):
     unit: Unit = Unit.NUMBER
     columns: tuple[str, ...] = ()
     """Of `rows` and `table`: the columns that are shown; by default all of a table."""
+    is_ordered: bool = False
+    """Of `rows`: they have an order of their own, as times have. Bars rank the others."""
 
 
 class ReportFigure(NamedTuple):
     """One figure: the answer to a question.
 
     `doubt` is a column that is true for rows whose percentages or tokens are estimates. `none` is
-    what a table without rows means.
+    what a table without rows means. `at_least` and `at_most` are columns that may lack a part, each
+    with the column that is false where it does.
     """
 
     question: str
@@ -53,6 +56,8 @@ class ReportFigure(NamedTuple):
     note: str = ""
     doubt: str = ""
     none: str = ""
+    at_least: Mapping[str, str] = {}
+    at_most: Mapping[str, str] = {}
 
 
 class ReportSection(NamedTuple):
@@ -97,6 +102,7 @@ def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> ReportFigure:
         tuple(rest.pop("values", ())),
         Unit(rest.pop("unit", "")),
         tuple(rest.pop("columns", ())),
+        rest.pop("is_ordered", False),
     )
     return ReportFigure(basis=bases[rest.pop("basis")], plot=plot, **rest)
 

@@ -1,6 +1,6 @@
 """The report as a document: key figures first, then each section's figures with their queries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -14,6 +14,7 @@ from streams.cli.pages.values import ESTIMATED, Unit, heading, shown, unit_of
 from streams.cli.report.answers import Answers, FigureAnswer, Stands
 from streams.cli.report.figures import KEYS, SECTIONS, Key, ReportFigure, ReportSection
 from streams.cli.screen.figures import GUESS
+from streams.cli.screen.money import at_least, at_most
 
 _SHOWN_ROWS: Final = 8
 """Of a table in view: those that matter most come first, all are among its figures."""
@@ -110,16 +111,21 @@ def _key(key: Key, answers: Answers) -> Html:
 
 
 def _section(section: ReportSection, answers: Answers) -> Html:
+    """Return a section; what has no data comes last, not to leave gaps beside plots and tables."""
+    full, empty = list[Html](), list[Html]()
+    for figure in section.figures:
+        answer, stands = answers.of(figure.question), answers.stands_on(figure.basis)
+        group = full if stands.rows and answer.rows else empty
+        group.append(_figure(figure, answer, stands))
     return tag(
         "section",
         tag("h2", section.title, id=_anchor(section.title)),
         tag("p", section.about, class_="faint about"),
-        tag("div", [_figure(each, answers) for each in section.figures], class_="cards"),
+        [tag("div", cards, class_="cards") for cards in (full, empty) if cards],
     )
 
 
-def _figure(figure: ReportFigure, answers: Answers) -> Html:
-    answer, stands = answers.of(figure.question), answers.stands_on(figure.basis)
+def _figure(figure: ReportFigure, answer: FigureAnswer, stands: Stands) -> Html:
     body: list[Html] = []
     if not stands.rows:
         body.append(tag("p", f"No {_basis(figure, stands)}.", class_="none"))
@@ -161,7 +167,13 @@ def _drawn(figure: ReportFigure, answer: FigureAnswer) -> Html:
     labelled = [row for row in answer.rows if row[plot.label[0]] is not None]
     labels, rows = _continued(labelled, plot.label[0])
     series = [
-        Series(heading(name), [_float(row.get(name)) for row in rows], _colour(number, name))
+        Series(
+            heading(name),
+            [_float(row.get(name)) for row in rows],
+            [_text(figure, row, name) for row in rows],
+            [_is_partial(figure.at_least, row, name) for row in rows],
+            _colour(number, name),
+        )
         for number, name in enumerate(plot.values)
         if len(plot.values) == 1 or any(row.get(name) for row in rows)
     ]
@@ -170,11 +182,14 @@ def _drawn(figure: ReportFigure, answer: FigureAnswer) -> Html:
     legend = [
         tag("li", tag("i", class_=each.colour), each.name) for each in series if len(series) > 1
     ]
-    doubtful = sum(bool(row[figure.doubt]) for row in answer.rows) if figure.doubt else 0
+    if any(partial := [each for one in series for each in one.partial]):
+        words = f"At least: {sum(partial)} of {len(labelled)}"
+        legend.append(tag("li", tag("i", class_=f"{series[0].colour} partial"), words))
+    doubtful = sum(bool(row[figure.doubt]) for row in labelled) if figure.doubt else 0
     return joined(
         draw(labels, series, plot.unit, about),
         tag("ul", legend, class_="legend") if legend else Html(""),
-        tag("p", f"{GUESS} {doubtful} of {len(rows)} are estimates", class_="faint small")
+        tag("p", f"{GUESS} estimates: {doubtful} of {len(labelled)}", class_="faint small")
         if doubtful
         else Html(""),
     )
@@ -209,8 +224,11 @@ def _table(figure: ReportFigure, answer: FigureAnswer, columns: Sequence[str]) -
     drawn = plot.values[0] if plot.kind == "rows" else None
     most = max((row[drawn] or 0 for row in answer.rows), default=0) if drawn else 0
     top = _WHOLE if plot.unit is Unit.PERCENT and most <= _WHOLE else most
+    ranked = answer.rows
+    if drawn is not None and not plot.is_ordered:
+        ranked = sorted(ranked, key=lambda row: row[drawn] or 0, reverse=True)
     rows = []
-    for row in answer.rows[:_SHOWN_ROWS]:
+    for row in ranked[:_SHOWN_ROWS]:
         cells = [_cell(figure, answer, row, column, exact=False) for column in columns]
         if drawn is not None:
             share = float((row[drawn] or 0) / top) if top else 0.0
@@ -277,20 +295,32 @@ def _cell(
     value = row[column]
     if column == figure.doubt:
         return Html("")
-    unit = figure.plot.unit if column in _STATISTICS else unit_of(column)
-    is_plain = exact and unit in {Unit.TOKENS, Unit.DURATION}
-    text = shown(value, Unit.NUMBER if is_plain else unit)
-    if is_plain and unit is Unit.DURATION:
-        text += " ms"
-    is_doubtful = bool(figure.doubt and row[figure.doubt]) and unit in {Unit.PERCENT, Unit.TOKENS}
-    if is_doubtful or column.endswith(ESTIMATED):
-        text = GUESS + text
+    text = _text(figure, row, column, exact=exact)
     kind = "id" if column == "session_id" else _side(column, answer)
     if not kind:
         kind = next((each for characters, each in _LONG.items() if len(text) > characters), "")
     if value is None:
         return tag("td", shown(None), class_=f"{kind} faint".lstrip())
     return tag("td", _data(value, text) if _is_number(value) else text, class_=kind or None)
+
+
+def _text(figure: ReportFigure, row: dict[str, Any], column: str, *, exact: bool = False) -> str:
+    """Return a value in words, with what marks an estimate or a lack."""
+    value = row.get(column)
+    unit = figure.plot.unit if column in _STATISTICS else unit_of(column)
+    text = shown(value, unit, exact=exact)
+    if value is None:
+        return text
+    is_doubtful = bool(row.get(figure.doubt)) and unit in {Unit.PERCENT, Unit.TOKENS}
+    if is_doubtful or column.endswith(ESTIMATED):
+        text = GUESS + text
+    text = at_least(text, is_complete=not _is_partial(figure.at_least, row, column))
+    return at_most(text, is_complete=not _is_partial(figure.at_most, row, column))
+
+
+def _is_partial(bounds: Mapping[str, str], row: dict[str, Any], column: str) -> bool:
+    """Return whether a known value lacks a part, by the column that says so."""
+    return row.get(column) is not None and column in bounds and not row[bounds[column]]
 
 
 def _data(value: object, text: str) -> Html:

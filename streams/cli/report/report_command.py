@@ -34,7 +34,10 @@ def report(
     full contexts get and what goes wrong: each figure with its query and the rows it stands on. The
     file needs no network and has no text of conversations. Times are UTC.
     """
-    with needs("report", "analysis", ANALYSIS), opened(paths or (), topic=topic) as asked:
+    with (
+        needs("report", "analysis", ANALYSIS),
+        opened(paths or (), topic=topic, needs_session=True) as asked,
+    ):
         content = page(Answers(asked.engine), ReportOrigin(asked.name, SystemClock().now_ms()))
         write_whole(target, content)
     say(f"wrote {target} ({size(len(content))})")

@@ -25,15 +25,28 @@ _LISTED: Final = 5
 
 def money(cost: Cost | None) -> str:
     """Return an amount: `~$12.24`, `at least ~$0.067` where a part is unknown, `price unknown`."""
-    if cost is None:
-        return UNPRICED
-    return amount(cost) if cost.is_complete else f"at least {amount(cost)}"
+    return UNPRICED if cost is None else at_least(amount(cost), is_complete=cost.is_complete)
 
 
-def amount(cost: Cost) -> str:
-    """Return an amount in dollars with cents, below a dollar with two digits that count."""
+def at_least(words: str, *, is_complete: bool) -> str:
+    """Return a figure that more would be known of: `at least ~$0.067`."""
+    return words if is_complete else f"at least {words}"
+
+
+def at_most(words: str, *, is_complete: bool) -> str:
+    """Return a figure that an unknown cost would lower: `at most ~$3.10`."""
+    return words if is_complete else f"at most {words}"
+
+
+def amount(cost: Cost, *, exact: bool = False) -> str:
+    """Return an amount in dollars with cents, below a dollar with two digits that count.
+
+    With `exact`, all its digits.
+    """
     size = abs(cost.amount)
-    if size >= 1:
+    if exact:
+        digits = f"{size:,f}"
+    elif size >= 1:
         digits = f"{size.quantize(_CENT):,f}"
     elif not size:
         digits = "0"
@@ -87,8 +100,8 @@ def profit_words(record: Record, profits: Mapping[str, CompactionProfit]) -> str
 def _breaking_even(profit: CompactionProfit) -> str:
     if profit.break_even is None:
         return UNKNOWN
-    at_least = "" if profit.net and profit.net.is_complete else "at least "
-    return f"{at_least}{count(profit.break_even, 'response')}"
+    words = count(profit.break_even, "response")
+    return at_least(words, is_complete=profit.net is not None and profit.net.is_complete)
 
 
 def _net(profit: CompactionProfit) -> str:
@@ -96,5 +109,4 @@ def _net(profit: CompactionProfit) -> str:
         return UNKNOWN
     if profit.summary is None:
         return f"{amount(profit.net)} without the summary"
-    # What is unknown of a cost would lower it.
-    return f"{'' if profit.net.is_complete else 'at most '}{amount(profit.net)}"
+    return at_most(amount(profit.net), is_complete=profit.net.is_complete)

@@ -15,7 +15,7 @@ from streams import wiring
 from streams.cli.inputs import is_path
 from streams.cli.local_session import needed_session
 from streams.cli.pages.document import write_whole
-from streams.cli.screen.figures import count, safe, size
+from streams.cli.screen.figures import count, exact, safe, size
 from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import reading, say
 from streams.cli.share.cleaning import Cleaning, names_of
@@ -56,6 +56,8 @@ def share(
     if not made.steps:
         raise StopError(f"{safe(session)}: no response has a size: there is nothing to show")
     rows = _contents(made)
+    left_out = "ids, names, folders, versions, dates, errors"
+    rows.append(("left out", f"{left_out}, except in the texts" if text else left_out))
     if text:
         if replayed is None:
             raise ConfigError("--text needs the transcript: name its file instead of the session")
@@ -118,7 +120,6 @@ def _contents(made: SharedSession) -> list[tuple[str, str]]:
         ),
         ("models", ", ".join(made.models)),
         ("subagents", f"{made.subagents} (their number alone)"),
-        ("left out", "ids, names, folders, versions, dates, errors"),
     ]
 
 
@@ -143,8 +144,9 @@ def _add_texts(made: SharedSession, replayed: "ReplayedSession") -> list[tuple[s
         characters += len(clean)
         made.steps[each.step].texts.append({"of": each.of, "text": clean})
     taken = ", ".join(f"{kind} {number:,}" for kind, number in cleaning.removed.items() if number)
+    sizes = f"{count(len(texts), 'text')} of {count(characters, 'character')}"
     return [
-        ("texts", f"{len(texts):,}, {characters:,} characters; {shortened:,} were shortened"),
+        ("texts", f"{sizes}, {exact(shortened)} shortened"),
         ("taken out of texts", taken or "nothing was recognised"),
         ("note", "what is recognised goes by its shape: read the file before you share it"),
     ]

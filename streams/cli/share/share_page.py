@@ -54,7 +54,7 @@ def share_page(session: SharedSession) -> bytes:
         "footer",
         f"Shared with contextgauge {__version__}. Times count from the session's beginning; names, "
         "folders and ids are left out. ",
-        "Texts were cleaned of what looks like a secret, path, name or address."
+        "Texts were cleaned of what looks like a secret, path, name or address, not of dates."
         if has_text
         else "The file has no text of the conversation.",
         f" {GUESS} marks percentages of an assumed window.",

@@ -60,6 +60,8 @@ class SqlEngine:
             kind, _, _ = file.path.removeprefix("kind=").partition("/")
             if file.path.startswith("kind=") and kind in paths:
                 paths[kind].append(folder.at(file.path))
+        self.is_empty = not any(paths.values())
+        """Whether there is no record."""
         for kind, own in paths.items():
             self._connection.register(kind, _table(folder, table_format, kind, own))
         add_rates(self._connection, price_of)

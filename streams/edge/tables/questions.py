@@ -8,9 +8,17 @@ from contextgauge.errors import ConfigError
 _SQL = files(__package__) / "sql"
 
 VIEWS: Final = (
-    *("attempts", "calls", "compactions", "costs", "profits", "readings", "receipts", "sessions"),
-    *("tools", "user_turns"),
-    "warnings",
+    *(
+        "attempts",
+        "calls",
+        "compactions",
+        "costs",
+        "epoch_readings",
+        "epochs",
+        "profits",
+        "readings",
+    ),
+    *("receipts", "sessions", "tools", "user_turns", "warnings"),
 )
 """What questions are asked of; `contextgauge query NAME` shows one whole."""
 

@@ -109,23 +109,9 @@ LEFT JOIN prices
 
 -- One row per compaction: what it cost, and what it saved until the next boundary or reset.
 CREATE OR REPLACE VIEW profits AS
-WITH breaks AS (
-    SELECT id, session_id, chain, sequence FROM compactions
-    UNION ALL
-    SELECT id, session_id, chain, sequence FROM context_reset WHERE inherited IS NOT TRUE
-),
-epochs AS (
+WITH after AS (
     SELECT
-        id,
-        session_id,
-        chain,
-        sequence,
-        lead(sequence) OVER (PARTITION BY session_id, chain ORDER BY sequence) AS next_sequence
-    FROM breaks
-),
-after AS (
-    SELECT
-        epochs.id,
+        epochs.begun_by AS id,
         count(*) AS responses,
         min(costs.sequence) AS first_sequence
     FROM epochs
@@ -133,19 +119,20 @@ after AS (
         ON costs.session_id = epochs.session_id
         AND costs.chain = epochs.chain
         AND costs.kind = 'response'
-        AND costs.sequence > epochs.sequence
-        AND (epochs.next_sequence IS NULL OR costs.sequence < epochs.next_sequence)
-    GROUP BY epochs.id
+        AND costs.sequence > epochs.begin_sequence
+        AND (epochs.end_sequence IS NULL OR costs.sequence < epochs.end_sequence)
+    WHERE epochs.begun_by IS NOT NULL
+    GROUP BY epochs.begun_by
 ),
 before AS (
-    SELECT epochs.id, max(costs.sequence) AS last_sequence
-    FROM epochs
+    SELECT compactions.id, max(costs.sequence) AS last_sequence
+    FROM compactions
     JOIN costs
-        ON costs.session_id = epochs.session_id
-        AND costs.chain = epochs.chain
+        ON costs.session_id = compactions.session_id
+        AND costs.chain = compactions.chain
         AND costs.kind = 'response'
-        AND costs.sequence < epochs.sequence
-    GROUP BY epochs.id
+        AND costs.sequence < compactions.sequence
+    GROUP BY compactions.id
 ),
 figures AS (
     SELECT
@@ -201,23 +188,7 @@ figures AS (
     LEFT JOIN costs AS summary ON summary.id = compactions.id AND summary.kind = 'summary'
 )
 SELECT
-    id,
-    session_id,
-    chain,
-    number,
-    ended,
-    "trigger",
-    model,
-    tokens_saved,
-    rewrite_tokens,
-    responses,
-    summary_usd,
-    rewrite_usd,
-    saving_usd,
-    cache_share_before,
-    cache_share_after,
-    duration_ms,
-    waited_ms,
+    *,
     CASE
         WHEN saving_usd > 0
             THEN CAST(ceil(CAST(summary_usd + rewrite_usd AS DOUBLE) / CAST(saving_usd AS DOUBLE)) AS BIGINT)

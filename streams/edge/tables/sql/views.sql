@@ -90,6 +90,76 @@ LEFT JOIN compaction_complete AS complete ON complete.boundary_id = boundary.id
 LEFT JOIN compaction_timing AS timing ON timing.boundary_id = boundary.id
 WHERE boundary.inherited IS NOT TRUE;
 
+-- One row per epoch: what a chain has after `begin_sequence` and before `end_sequence` (null: its end),
+-- with the compactions that begin and end it (null: its first, a reset), and the responses in it, in
+-- the epoch before and in the one after.
+CREATE OR REPLACE VIEW epochs AS
+WITH begins AS (
+    SELECT session_id, chain, 0 AS sequence, NULL AS compaction_id FROM readings
+    UNION
+    SELECT session_id, chain, 0, NULL FROM compactions
+    UNION ALL
+    SELECT session_id, chain, sequence, id FROM compactions
+    UNION ALL
+    SELECT session_id, chain, sequence, NULL FROM context_reset WHERE inherited IS NOT TRUE
+),
+spans AS (
+    SELECT
+        session_id,
+        chain,
+        sequence AS begin_sequence,
+        lead(sequence) OVER chains AS end_sequence,
+        compaction_id AS begun_by,
+        lead(compaction_id) OVER chains AS ended_by
+    FROM begins
+    WINDOW chains AS (PARTITION BY session_id, chain ORDER BY sequence)
+),
+counted AS (
+    SELECT
+        spans.session_id,
+        spans.chain,
+        begin_sequence,
+        end_sequence,
+        begun_by,
+        ended_by,
+        count(readings.id) AS responses
+    FROM spans
+    LEFT JOIN readings
+        ON readings.session_id = spans.session_id
+        AND readings.chain = spans.chain
+        AND readings.sequence > begin_sequence
+        AND (end_sequence IS NULL OR readings.sequence < end_sequence)
+    GROUP BY spans.session_id, spans.chain, begin_sequence, end_sequence, begun_by, ended_by
+)
+SELECT
+    *,
+    lag(responses) OVER chains AS responses_before,
+    lead(responses) OVER chains AS responses_after
+FROM counted
+WINDOW chains AS (PARTITION BY session_id, chain ORDER BY begin_sequence);
+
+-- Readings by their places in epochs: the first response of one has `since` 1, its last `until` 1.
+-- `is_after` and `is_before` are of a compaction that has responses before and after it.
+CREATE OR REPLACE VIEW epoch_readings AS
+SELECT
+    readings.*,
+    epochs.begin_sequence,
+    row_number() OVER (
+        PARTITION BY readings.session_id, readings.chain, begin_sequence ORDER BY readings.sequence
+    ) AS since,
+    row_number() OVER (
+        PARTITION BY readings.session_id, readings.chain, begin_sequence
+        ORDER BY readings.sequence DESC
+    ) AS until,
+    begun_by IS NOT NULL AND responses_before > 0 AS is_after,
+    ended_by IS NOT NULL AND responses_after > 0 AS is_before
+FROM readings
+JOIN epochs
+    ON epochs.session_id = readings.session_id
+    AND epochs.chain = readings.chain
+    AND begin_sequence < readings.sequence
+    AND (end_sequence IS NULL OR end_sequence > readings.sequence);
+
 -- One row per compaction that was begun or refused: how it ended; null while it is open.
 CREATE OR REPLACE VIEW attempts AS
 SELECT

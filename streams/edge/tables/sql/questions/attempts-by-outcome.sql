@@ -4,6 +4,7 @@ SELECT
     count(*) AS attempts,
     round(100.0 * count(*) / sum(count(*)) OVER (), 1) AS percent,
     count(DISTINCT session_id) AS sessions,
+    count(duration_ms) AS with_duration,
     round(median(duration_ms)) AS median_ms
 FROM attempts
 GROUP BY 1

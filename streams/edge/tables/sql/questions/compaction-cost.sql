@@ -7,7 +7,8 @@ SELECT
     sum(summary_input_tokens) AS summary_input_tokens,
     sum(summary_output_tokens) AS summary_output_tokens,
     count(summary_input_tokens) AS with_summary,
-    sum(compactions.duration_ms) FILTER (WHERE duration_source <> 'precomputed') AS total_duration_ms
+    sum(compactions.duration_ms) FILTER (WHERE duration_source <> 'precomputed') AS total_duration_ms,
+    count(compactions.duration_ms) FILTER (WHERE duration_source <> 'precomputed') AS with_duration
 FROM compactions
 JOIN receipts ON receipts.id = compactions.id
 GROUP BY 1

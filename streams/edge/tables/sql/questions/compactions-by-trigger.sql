@@ -4,7 +4,9 @@ SELECT
     count(*) AS compactions,
     round(100.0 * count(*) / sum(count(*)) OVER (), 1) AS percent,
     count(DISTINCT session_id) AS sessions,
+    count(pre_tokens) AS with_size,
     round(avg(pre_tokens)) AS average_pre_tokens,
+    count(duration_ms) FILTER (WHERE duration_source <> 'precomputed') AS with_duration,
     round(avg(duration_ms) FILTER (WHERE duration_source <> 'precomputed')) AS average_duration_ms
 FROM compactions
 GROUP BY 1

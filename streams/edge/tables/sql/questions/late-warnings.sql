@@ -1,16 +1,18 @@
--- Which compactions came without a warning since the last one?
-WITH spans AS (
-    SELECT
-        *,
-        coalesce(lag(sequence) OVER (PARTITION BY session_id, chain ORDER BY sequence), 0) AS begin
-    FROM compactions
-)
-SELECT spans.session_id, spans.chain, spans.number, spans.ended, spans."trigger", spans.pre_tokens
-FROM spans
+-- Which automatic compactions came without a warning from 70% used on since the last compaction or reset?
+SELECT
+    compactions.session_id,
+    compactions.chain,
+    compactions.number,
+    compactions.ended,
+    compactions."trigger",
+    compactions.pre_tokens
+FROM compactions
+JOIN epochs ON epochs.ended_by = compactions.id
 LEFT JOIN warnings
-    ON warnings.session_id = spans.session_id
-    AND warnings.chain = spans.chain
-    AND warnings.sequence > spans.begin
-    AND warnings.sequence < spans.sequence
-WHERE spans."trigger" = 'auto' AND warnings.id IS NULL
-ORDER BY spans.ended DESC NULLS LAST, spans.session_id, spans.number;
+    ON warnings.session_id = compactions.session_id
+    AND warnings.chain = compactions.chain
+    AND warnings.sequence > epochs.begin_sequence
+    AND warnings.sequence < compactions.sequence
+    AND warnings.threshold_percent >= 70
+WHERE compactions."trigger" = 'auto' AND warnings.id IS NULL
+ORDER BY compactions.ended DESC NULLS LAST, compactions.session_id, compactions.number;

@@ -1,8 +1,13 @@
 -- Is a manual compaction faster than an automatic one?
+WITH waits AS (
+    SELECT "trigger", CASE WHEN duration_source <> 'precomputed' THEN duration_ms END AS wait_ms
+    FROM compactions
+)
 SELECT
     count(*) FILTER (WHERE "trigger" = 'manual') AS manual,
-    round(median(duration_ms) FILTER (WHERE "trigger" = 'manual')) AS manual_median_ms,
+    count(wait_ms) FILTER (WHERE "trigger" = 'manual') AS manual_with_duration,
+    round(median(wait_ms) FILTER (WHERE "trigger" = 'manual')) AS manual_median_ms,
     count(*) FILTER (WHERE "trigger" = 'auto') AS automatic,
-    round(median(duration_ms) FILTER (WHERE "trigger" = 'auto')) AS automatic_median_ms
-FROM compactions
-WHERE duration_ms IS NOT NULL AND duration_source <> 'precomputed';
+    count(wait_ms) FILTER (WHERE "trigger" = 'auto') AS automatic_with_duration,
+    round(median(wait_ms) FILTER (WHERE "trigger" = 'auto')) AS automatic_median_ms
+FROM waits;

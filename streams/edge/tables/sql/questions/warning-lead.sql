@@ -1,31 +1,31 @@
--- How many responses before an automatic compaction did its first warning come?
-WITH spans AS (
+-- How many responses before an automatic compaction did its first warning from 70% used on come?
+WITH warned AS (
     SELECT
-        *,
-        coalesce(lag(sequence) OVER (PARTITION BY session_id, chain ORDER BY sequence), 0) AS begin
+        compactions.id,
+        compactions.session_id,
+        compactions.chain,
+        compactions.sequence AS boundary,
+        min(warnings.sequence) AS warning
     FROM compactions
-),
-warned AS (
-    SELECT spans.id, min(warnings.sequence) AS warning, max(spans.sequence) AS boundary
-    FROM spans
-    JOIN warnings
-        ON warnings.session_id = spans.session_id
-        AND warnings.chain = spans.chain
-        AND warnings.sequence > spans.begin
-        AND warnings.sequence < spans.sequence
-    GROUP BY spans.id
+    JOIN epochs ON epochs.ended_by = compactions.id
+    LEFT JOIN warnings
+        ON warnings.session_id = compactions.session_id
+        AND warnings.chain = compactions.chain
+        AND warnings.sequence > epochs.begin_sequence
+        AND warnings.sequence < compactions.sequence
+        AND warnings.threshold_percent >= 70
+    WHERE compactions."trigger" = 'auto'
+    GROUP BY 1, 2, 3, 4
 ),
 leads AS (
-    SELECT spans.id, max(warned.warning) AS warning, count(readings.id) AS responses
-    FROM spans
-    LEFT JOIN warned ON warned.id = spans.id
+    SELECT warned.id, warned.warning, count(readings.id) AS responses
+    FROM warned
     LEFT JOIN readings
-        ON readings.session_id = spans.session_id
-        AND readings.chain = spans.chain
+        ON readings.session_id = warned.session_id
+        AND readings.chain = warned.chain
         AND readings.sequence > warned.warning
-        AND readings.sequence < spans.sequence
-    WHERE spans."trigger" = 'auto'
-    GROUP BY spans.id
+        AND readings.sequence < warned.boundary
+    GROUP BY warned.id, warned.warning
 ),
 bins (number, least, below, lead) AS (
     VALUES
