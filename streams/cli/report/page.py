@@ -111,7 +111,7 @@ def _key(key: Key, answers: Answers) -> Html:
 
 
 def _section(section: ReportSection, answers: Answers) -> Html:
-    """Return a section; what has no data comes last, not to leave gaps beside plots and tables."""
+    """Return a section; what has no data comes last, not to leave gaps between plots."""
     full, empty = list[Html](), list[Html]()
     for figure in section.figures:
         answer, stands = answers.of(figure.question), answers.stands_on(figure.basis)
