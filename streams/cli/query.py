@@ -11,7 +11,7 @@ from contextgauge.errors import ConfigError
 from streams.cli.asked import opened
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
-from streams.cli.query_answers import AnswerFormat, Listed, print_answer
+from streams.cli.query_answers import AnswerFormat, ListedRows, print_answer
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import TablePaths
 
@@ -100,14 +100,14 @@ def _engine_of_nothing() -> Iterator["SqlEngine"]:
         yield SqlEngine(ArrowFolder(temporary, "parquet"), "parquet")
 
 
-def _questions() -> Listed:
+def _questions() -> ListedRows:
     from streams.edge.tables.questions import questions  # noqa: PLC0415 -- with the extra
 
-    return Listed(("name", "question"), [(each.name, each.title) for each in questions()])
+    return ListedRows(("name", "question"), [(each.name, each.title) for each in questions()])
 
 
-def _views() -> Listed:
+def _views() -> ListedRows:
     with _engine_of_nothing() as engine:
         views = engine.views()
     rows = [(view, *column) for view, columns in views.items() for column in columns]
-    return Listed(("view", "column", "type"), rows)
+    return ListedRows(("view", "column", "type"), rows)

@@ -33,7 +33,7 @@ class AnswerFormat(StrEnum):
     NDJSON = "ndjson"
 
 
-class Answer(Protocol):
+class TabularAnswer(Protocol):
     """Rows in parts, with the names of their columns."""
 
     @property
@@ -44,7 +44,7 @@ class Answer(Protocol):
         """Yield the rows in parts."""
 
 
-class Listed(NamedTuple):
+class ListedRows(NamedTuple):
     """An answer whose rows are known."""
 
     columns: Sequence[str]
@@ -55,7 +55,7 @@ class Listed(NamedTuple):
         return [self.all_rows]
 
 
-def print_answer(answer: Answer, answer_format: AnswerFormat) -> None:
+def print_answer(answer: TabularAnswer, answer_format: AnswerFormat) -> None:
     """Print an answer on standard output."""
     if answer_format is AnswerFormat.TABLE:
         _print_table(answer)
@@ -74,7 +74,7 @@ def print_answer(answer: Answer, answer_format: AnswerFormat) -> None:
             )
 
 
-def _print_table(answer: Answer) -> None:
+def _print_table(answer: TabularAnswer) -> None:
     rows = [row for part in answer.rows() for row in part]
     numbers = {
         place

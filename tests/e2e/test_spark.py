@@ -206,8 +206,8 @@ def test_the_library_of_questions_has_the_same_answers_on_spark(
 def _same(value: Any) -> Any:
     """Return a cell of an answer in one form: numbers rounded, times without their zone."""
     if isinstance(value, str):
-        value = value.replace("T", " ").removesuffix("Z")
-        value = re.sub(r"\.0+$", "", value)
+        value = re.sub(r"(\d)T(\d)", r"\1 \2", value).removesuffix("Z")
+        value = re.sub(r"(:\d\d\.\d*?)0+$", r"\1", value).removesuffix(".")
     with suppress(TypeError, ValueError):
         return round(float(value), 6)
     return value
