@@ -65,6 +65,18 @@ def test_a_copied_transcript_is_linked_without_what_only_a_screen_needs() -> Non
     assert (title["type"], title["customTitle"]) == ("custom-title", "a fork")
 
 
+def test_prompts_that_no_line_has_are_lines_before_the_one_whose_model_saw_them() -> None:
+    copied: list[dict[str, Any]] = list(
+        CLAUDE_CODE.copy(TRANSCRIPT, new(CLAUDE_CODE), {"b": ["Hurry.", "Go on."]})
+    )
+    _, first, second, answer = copied[:4]
+    assert [each["message"]["content"] for each in (first, second)] == ["Hurry.", "Go on."]
+    parents = [each["parentUuid"] for each in (first, second, answer)]
+    assert parents == ["a", first["uuid"], second["uuid"]]
+    assert (first["type"], first["timestamp"], first["cwd"]) == ("user", moment(2), "/repo")
+    assert (answer["uuid"], len({each["uuid"] for each in (first, second, answer)})) == ("b", 3)
+
+
 def test_a_copied_transcript_inherits_and_its_own_compactions_count_once() -> None:
     copied = list(CLAUDE_CODE.copy(TRANSCRIPT, new(CLAUDE_CODE), {}))
     own = [line(assistant("3", read=50_000), "f", "e", 90_000), boundary("g", "f", 90_001)]
