@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -77,13 +76,12 @@ def recalled(settings: Settings, paths: Sequence[str]) -> Recalled | None:
         if found is None:
             return None
         seen[path] = seen_of(found.stat, found.place)
-    twice = {path for path, times in Counter(paths).items() if times > 1}
     with ExitStack() as opened:
         best, known, most = None, frozenset[str](), 0
         for file in _newest(local_folder(settings)):
             with suppress(NothingStoredError):
                 stored = opened.enter_context(closing(StoredFigures(file, local_tag(settings))))
-                as_left = _as_left(stored.exact_marks(), seen) - twice
+                as_left = _as_left(stored.exact_marks(), seen)
                 size = sum(seen[path].size for path in as_left)
                 if size > most:
                     best, known, most = stored, as_left, size

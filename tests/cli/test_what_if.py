@@ -121,7 +121,10 @@ def test_a_percentage_of_several_windows_is_shown_and_not_advised(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--trigger", "0"], "--trigger '0': expected percentages up to 100 or a number of tokens"),
+        (
+            ["--trigger", "0"],
+            "--trigger '0': expected percentages up to 100 or 1,000 tokens and more",
+        ),
         (["--trigger", "x"], "--trigger 'x'"),
         (["--warn", "12.5"], "--warn '12.5': expected whole percentages"),
         (["--goal", "200"], "--goal '200': expected percentages up to 100, with commas"),
