@@ -100,16 +100,11 @@ def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Text]], numbers
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Text]], numbers: set[int]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for place, name in enumerate(columns):
-        is_number = place in numbers
-        table.add_column(
-            Text(name),
-            no_wrap=is_number,
-            overflow="fold",
-            justify="right" if is_number else "left",
-            min_width=len(name),
-        )
+    table = plain_table(*columns, wrap=columns, gap=_GAP)
+    for place, (column, name) in enumerate(zip(table.columns, columns, strict=True)):
+        column.header, column.min_width = Text(name), len(name)
+        if place in numbers:
+            column.no_wrap, column.justify = True, "right"
     for row in rows:
         table.add_row(*row)
     return table
