@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup spark-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
+.PHONY: help setup view demo demo-compaction page screenshots test test-fast test-extended test-long test-shared dst chaos chaos-compiled mutants fuzz compile sanitize bench bench-setup frameworks-setup spark-setup check compiled check-compiled check-measured format lint types layers dependencies lock lock-check audit schemas clean
 
 help:  ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -70,12 +70,15 @@ $(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml streams/edge/local_sta
 		tools/kafka_classes.py $(VENV)/.development
 	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
-# Tests of the package, of faults on real services, and of what simulates, generates and measures:
-# for `make check`. TESTS=path runs them too.
-TESTS_OF_CHECK := $(addprefix tests/,bench chaos fuzz simulation deploy/test_wheel.py)
+# What takes some seconds of the processor each is for `make test-extended`. TESTS=path: all of these.
+IN_CHECK := -m "not long and not extended"
 
-test: setup $(KAFKA_CLASSES)  ## Run the tests of the product; a missing part (Java, Redis) skips what needs it.
-	$(PYTEST) $(if $(filter tests,$(TESTS)),$(TESTS_OF_CHECK:%=--ignore=%)) $(TESTS)
+test: setup $(KAFKA_CLASSES)  ## Run the tests; a missing part (Java, Redis) skips what needs it.
+	$(PYTEST) $(if $(filter tests,$(TESTS)),$(IN_CHECK)) $(TESTS)
+
+test-extended: export SECOND_TRY := 1
+test-extended: setup $(KAFKA_CLASSES) frameworks-setup  ## Run what the check leaves out: documents, kills, rights, packages; half an hour.
+	$(PYTEST) --durations=40 --durations-min=3 -m "extended and not long" $(TESTS)
 
 test-fast: setup  ## Run the quick tests that need no service: no Kafka, Redis, Chromium or processes.
 	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and not long" $(TESTS)
@@ -250,20 +253,20 @@ MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doct
 	$(patsubst %,tests/flow/control/test_%.py,command_urgency driver_commands rule_guard)
 
 # What takes one core each, side by side: the longest, a single C file, first.
-OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) frameworks-setup lint layers dependencies lock-check audit
+OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) lint layers dependencies lock-check audit
 
 # A test of services that fails is run once more, and both are reported. Others are not.
 check: export SECOND_TRY := 1
-check: setup  ## All that CI looks at.
+check: setup  ## The tests, with coverage and in the compiled build; types, lint, layers, lock files.
 	@make --no-print-directory -k -j2 RUNS=3000 JOBS=1 $(OF_ONE_CORE)
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
 	make --no-print-directory check-measured || failed=1; \
-	$(PYTEST) --durations=40 --durations-min=3 $(MEASURED:%=--ignore=%) tests || failed=1; \
+	$(PYTEST) $(IN_CHECK) --durations=40 --durations-min=3 $(MEASURED:%=--ignore=%) tests || failed=1; \
 	exit $$failed
 
 check-measured: setup
-	$(PYTEST) --cov --cov-report= $(MEASURED)
+	$(PYTEST) $(IN_CHECK) --cov --cov-report= $(MEASURED)
 	$(BIN)/coverage report --fail-under=100 --skip-covered
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
@@ -275,7 +278,7 @@ compiled: setup
 
 check-compiled: compiled
 	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(PYTEST) \
-		-o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED)
+		$(IN_CHECK) -o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED)
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov

@@ -4,9 +4,10 @@ Each pytest worker starts a service once, on first use, and stops it at the end.
 missing on this machine fails the test where the environment variable CI is set, and skips it
 with the reason elsewhere.
 
-Three marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
+Four marks divide the tests. `service`: needs Kafka, Redis, Chromium, or processes of its own; it
 is set here, by the folder and the fixtures of a test. `slow`: takes seconds, by the folder too;
-`make test-fast` leaves it out. `long`: takes minutes; `make test-long` runs it.
+`make test-fast` leaves it out. `extended`: takes some seconds of the processor; `make check` leaves
+it to `make test-extended`. `long`: takes minutes; `make test-long` runs it.
 """
 
 import gc

@@ -70,6 +70,7 @@ for one in classes:
 """
 
 
+@pytest.mark.extended
 def test_no_class_of_python_extends_a_compiled_one() -> None:
     # It can be imported, and fails when one is made.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

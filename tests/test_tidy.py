@@ -212,6 +212,7 @@ def _imported(name: str, path: Path, modules: dict[str, Path]) -> Iterator[str]:
         yield from {each for each in names if each in modules and each != name}
 
 
+@pytest.mark.extended
 def test_product_code_has_no_private_words() -> None:
     words = {_name(path): _private_words(path.read_text(encoding="utf-8")) for path in PRODUCT}
     assert {name: lines for name, lines in words.items() if lines} == {}
@@ -271,6 +272,7 @@ def test_the_local_broker_accepts_the_largest_messages_of_the_topics() -> None:
     assert re.search(r"^auto\.create\.topics\.enable=false$", text, re.MULTILINE)
 
 
+@pytest.mark.extended
 def test_nothing_stray_in_any_file() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {what}: {match.group()[:40]}"

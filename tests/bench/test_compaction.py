@@ -132,6 +132,7 @@ def test_the_stand_in_repeats_the_user_and_obeys_a_limit() -> None:
     assert diligent(lines, 40) == "User: not on main\nUser: or else"
 
 
+@pytest.mark.extended
 def test_the_laboratory_prints_tables_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--quick", "--ours", "--goals", "20", "--missing"])
     printed = capsys.readouterr().out

@@ -65,6 +65,7 @@ def _plain(data: object) -> object:
     return codec.loads(codec.dumps(data))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("sessions", "seed"), [(3, 1), (3, 2), (40, 3)])
 def test_the_hand_written_rules_give_our_records(sessions: int, seed: int) -> None:
     messages = small(sessions, seed)
@@ -72,6 +73,7 @@ def test_the_hand_written_rules_give_our_records(sessions: int, seed: int) -> No
     assert theirs(messages) == ours(messages)
 
 
+@pytest.mark.extended
 def test_the_workload_exercises_every_kind_of_record_of_a_stream() -> None:
     kinds = {facts[1] for seed in (1, 2, 4) for facts in ours(small(3, seed))}
 

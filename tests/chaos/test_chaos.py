@@ -33,13 +33,21 @@ async def services(kafka: str, tmp_path: Path) -> AsyncIterator[Services]:
     services.stop()
 
 
-@pytest.mark.parametrize("name", ["derive worker killed", "project worker paused", "Redis emptied"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "derive worker killed",
+        pytest.param("project worker paused", marks=pytest.mark.extended),
+        pytest.param("Redis emptied", marks=pytest.mark.extended),
+    ],
+)
 async def test_nothing_is_missing_doubled_or_out_of_order(services: Services, name: str) -> None:
     outcome = await run_round(services, FAULTS[name], SEED, print)
     assert outcome.violations == []
     assert outcome.messages > 0
 
 
+@pytest.mark.extended
 async def test_a_doubled_record_a_lost_view_and_a_lost_message_are_violations(
     services: Services, tmp_path: Path
 ) -> None:

@@ -40,7 +40,7 @@ from tests.flow.derive_kit import until
 from tests.web_kit import web_server
 
 logger = logging.getLogger("chaos")
-pytestmark = [pytest.mark.has_long_form, pytest.mark.service]
+pytestmark = [pytest.mark.extended, pytest.mark.has_long_form, pytest.mark.service]
 
 ROUNDS = 24
 SHORT = (

@@ -35,7 +35,7 @@ from tests.core.given import Given, assistant, compacting, failed
 from tests.flow.derive_kit import until
 from tests.web_kit import web_server
 
-pytestmark = pytest.mark.has_long_form
+pytestmark = [pytest.mark.extended, pytest.mark.has_long_form]
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
 RANDOM_KILLS = 15 if LONG else 0
 ROUNDS = 4 if LONG else 1

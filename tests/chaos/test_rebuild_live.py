@@ -42,6 +42,8 @@ from tests.flow.derive_kit import DeriveKit, until
 from tests.flow.rebuild_kit import polling
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.extended
+
 
 class Load(NamedTuple):
     """How much there is, and how much comes in."""

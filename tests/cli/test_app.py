@@ -49,6 +49,7 @@ def test_every_command_and_option_has_help(name: str) -> None:
     assert not silent
 
 
+@pytest.mark.extended
 def test_help_is_printed(command: Command) -> None:
     done = command("--help")
     assert done.returncode == 0
@@ -60,6 +61,7 @@ def test_commands_are_grouped_by_purpose(command: Command) -> None:
     assert groups == ["Options", "Look", "Collect", "Compact", "Run", "Maintain"]
 
 
+@pytest.mark.extended
 def test_lines_in_a_pipe_are_not_filled_up_with_spaces(command: Command) -> None:
     lines = command("doctor").stdout.splitlines()
     assert len(lines) > 10
@@ -132,6 +134,7 @@ def _answer_as_http(other: socket.socket) -> None:
                 connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
+@pytest.mark.extended
 def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix: str) -> None:
     settings = {"BOOTSTRAP_SERVERS": kafka, "TOPIC_PREFIX": prefix, "PARTITIONS": "3"}
     missing = command("topics", "list", **settings)
@@ -156,6 +159,7 @@ def test_topics_are_created_once_and_listed(command: Command, kafka: str, prefix
     }
 
 
+@pytest.mark.extended
 def test_a_derive_worker_without_topics_stops_with_the_remedy(
     command: Command, kafka: str, prefix: str
 ) -> None:
@@ -164,6 +168,7 @@ def test_a_derive_worker_without_topics_stops_with_the_remedy(
     assert "contextgauge topics create" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_serves_metrics_and_stops_gracefully(
     command: Command, kafka: str, prefix: str, ending: signal.Signals

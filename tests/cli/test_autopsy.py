@@ -140,6 +140,7 @@ def test_a_sessions_messages_are_kept_no_longer_than_its_file_is_read(
     assert max(alive) <= 2, "of the file before, and of this one"
 
 
+@pytest.mark.extended
 def test_one_session_of_a_folder(command: Command, transcripts: Path) -> None:
     done = command("autopsy", "--json", str(transcripts), "--session", "verb")
     assert [each["session_id"] for each in json.loads(done.stdout)["sessions"]] == ["verbatim"]
@@ -152,6 +153,7 @@ def test_one_session_of_a_folder(command: Command, transcripts: Path) -> None:
     assert "`contextgauge autopsy --session verbatim`" in done.stderr
 
 
+@pytest.mark.extended
 def test_what_is_no_transcript_is_reported(
     command: Command, transcripts: Path, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def outputs(command: Command, codex: Codex, name: Path) -> dict[str, str]:
     return {key: each.stdout.replace(str(name), "NAME") for key, each in done.items()}
 
 
+@pytest.mark.extended
 def test_commands_give_of_a_compressed_or_archived_rollout_what_the_plain_one_gave(
     command: Command, codex: Codex
 ) -> None:
@@ -65,6 +66,7 @@ def test_commands_give_of_a_compressed_or_archived_rollout_what_the_plain_one_ga
     assert outputs(command, codex, codex.place) == outputs(command, codex, name) == plain
 
 
+@pytest.mark.extended
 def test_a_session_in_both_forms_counts_once(command: Command, codex: Codex) -> None:
     once = command("replay", str(codex.day)).stdout
     codex.place.with_name(codex.place.name + ".zst").write_bytes(
@@ -74,6 +76,7 @@ def test_a_session_in_both_forms_counts_once(command: Command, codex: Codex) -> 
         assert command("replay", *map(str, paths)).stdout == once
 
 
+@pytest.mark.extended
 def test_a_damaged_file_is_named_and_what_can_be_read_is_derived(
     command: Command, codex: Codex, tmp_path: Path
 ) -> None:
@@ -119,6 +122,7 @@ def test_other_processes_name_what_they_could_read_in_part_only(
         assert all("the compressed data is damaged after" in line for line in errors)
 
 
+@pytest.mark.extended
 def test_a_folder_of_compressed_rollouts_has_transcripts(
     command: Command, shared: Path, tmp_path: Path
 ) -> None:

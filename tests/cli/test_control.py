@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from streams.edge.alerts.webhooks import signature_of
@@ -84,6 +85,7 @@ def test_without_rules_the_remedy_is_shown(command: Command) -> None:
     assert "pass --rules FILE, or set CONTEXTGAUGE_ALERTS_FILE" in done.stderr
 
 
+@pytest.mark.extended
 def test_a_missing_topic_is_reported(
     command: Command, tmp_path: Path, kafka: str, prefix: str
 ) -> None:
@@ -131,6 +133,7 @@ targets = ["ops", "chat", "gone"]
 """
 
 
+@pytest.mark.extended
 async def test_each_target_gets_a_test_alert_and_its_answer_is_shown(
     command: Command, tmp_path: Path
 ) -> None:
@@ -165,6 +168,7 @@ async def test_each_target_gets_a_test_alert_and_its_answer_is_shown(
         assert hook.taken["/204"][0]["webhook-id"] != alert_id, "an id of its own each time"
 
 
+@pytest.mark.extended
 def test_a_test_needs_a_file_that_is_right(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "alerts.toml"
     file.write_text(TARGETS.format(url="http://127.0.0.1:1", status=200, gone="http://x"))

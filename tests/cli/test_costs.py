@@ -49,6 +49,7 @@ def rounded(cost: Any) -> str | None:
     return None if cost is None else f"{cost.amount.quantize(Decimal('0.000001'), ROUND_HALF_UP):f}"
 
 
+@pytest.mark.extended
 def test_sql_gives_the_costs_that_the_records_give(command: Command, projects: Path) -> None:
     known = costs_by_session(command, projects)
     known = {session: costs for session, costs in known.items() if costs.models}
@@ -78,6 +79,7 @@ def test_sql_gives_the_costs_that_the_records_give(command: Command, projects: P
     assert not profits
 
 
+@pytest.mark.extended
 def test_sums_by_day_model_and_folder_are_those_of_the_sessions(
     command: Command, projects: Path
 ) -> None:
@@ -144,6 +146,7 @@ def test_an_unknown_price_is_null_and_a_tier_has_its_own(
     assert {row["price_source"] for row in rows if row["cost_usd"] is None} == {"unknown price"}
 
 
+@pytest.mark.extended
 def test_own_prices_count_everywhere(command: Command, transcript: Path, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text(
@@ -173,6 +176,7 @@ def test_status_shows_what_a_session_cost(command: Command, transcript: Path) ->
     ]
 
 
+@pytest.mark.extended
 def test_events_and_receipt_show_what_a_compaction_cost(command: Command, projects: Path) -> None:
     known = costs_by_session(command, projects)
     session = next(

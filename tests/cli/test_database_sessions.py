@@ -9,6 +9,8 @@ import pytest
 from tests.commands import Command
 from tests.runtimes.opencode_database import OpencodeDatabase
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:

@@ -85,6 +85,7 @@ def test_wrong_arguments_and_wrong_settings_are_exit_2(command: Command) -> None
     assert command("derive", STOP_TIMEOUT_S="no").returncode == Exit.WRONG
 
 
+@pytest.mark.extended
 def test_an_unavailable_service_is_exit_75(command: Command) -> None:
     for words in (("topics", "list"), ("sessions",)):
         assert command(*words).returncode == Exit.AWAY

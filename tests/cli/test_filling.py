@@ -198,6 +198,7 @@ def test_lines_of_another_session_are_not_counted(tmp_path: Path) -> None:
     assert filling_of_session(both) == filling_of_session(session)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("provider", ["claude", "codex"])
 def test_the_parts_of_simulated_sessions_sum_up(tmp_path: Path, provider: str) -> None:
     options = SimulationOptions(providers=(provider,), sessions=12, turns=12, seed=3)

@@ -74,6 +74,7 @@ def runtime(command: Command, tmp_path: Path) -> Runtime:
     return Runtime(command, tmp_path)
 
 
+@pytest.mark.extended
 def test_a_compaction_under_way_is_shown_and_then_how_long_it_took(runtime: Runtime) -> None:
     runtime.respond(160_000)
     assert runtime.shown("status")["status"]["state"] == "measured"
@@ -100,6 +101,7 @@ def test_a_compaction_that_did_not_end_has_failed_for_an_unknown_reason(runtime:
     assert kinds["compaction_failed"]["outcome"] == "unknown"
 
 
+@pytest.mark.extended
 def test_the_view_shows_it_live_and_after_a_new_start(runtime: Runtime, command: Command) -> None:
     runtime.respond(160_000)
 
@@ -197,6 +199,7 @@ def test_a_service_that_is_away_is_reported_and_this_machine_knows(runtime: Runt
     assert runtime.shown("status")["status"]["state"] == "compacting"
 
 
+@pytest.mark.extended
 def test_messages_are_published_to_kafka(
     runtime: Runtime, command: Command, settings: dict[str, str]
 ) -> None:

@@ -69,6 +69,7 @@ def session(command: Command, tmp_path: Path) -> Session:
     return Session(command, tmp_path)
 
 
+@pytest.mark.extended
 def test_it_runs_and_tells_once_for_each_crossing(session: Session) -> None:
     options = ("--at", "80", "--run", f"echo $HOOK_USED_PERCENT >> {session.ran}")
     session.fill(150_000)
@@ -149,6 +150,7 @@ def test_of_several_thresholds_the_highest_that_is_crossed_counts(session: Sessi
     assert session.runs() == ["70.0", "90.0"]
 
 
+@pytest.mark.extended
 def test_at_an_event_that_cannot_tell_the_agent_the_next_one_does(session: Session) -> None:
     session.fill(170_000)
     options = ("--at", "80", "--run", f"echo ran >> {session.ran}")
@@ -178,6 +180,7 @@ def test_only_the_command_runs_where_the_user_does_not_want_the_agent_to_know(
     assert "does nothing" in session.hook(*options)[1]
 
 
+@pytest.mark.extended
 def test_of_several_hooks_at_once_one_fires(session: Session, tmp_path: Path) -> None:
     session.fill(170_000)
     environment = command_environment({"STATE_FOLDER": str(tmp_path / "state")})
@@ -212,6 +215,7 @@ def test_what_the_command_prints_is_not_read_by_the_runtime(session: Session) ->
     assert "the command of --run ended with exit code 3" in error
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("given", "why"),
     [

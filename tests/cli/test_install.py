@@ -16,6 +16,7 @@ from tests.commands import Command
 RUNTIMES = ("claude-code", "codex", "gemini", "qwen-code")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_is_installed_once_is_installed_and_undone(
     command: Command, home: Path, runtime: str
@@ -77,6 +78,7 @@ def test_qwen_code_gets_both_hooks_of_a_compaction(command: Command, home: Path)
     assert set(settings["mcpServers"]) == {"contextgauge"}
 
 
+@pytest.mark.extended
 def test_another_percentage_replaces_the_hook(command: Command, home: Path) -> None:
     before = files_of(home)
     command("install", "claude-code", "--yes", "--at", "80")
@@ -87,6 +89,7 @@ def test_another_percentage_replaces_the_hook(command: Command, home: Path) -> N
     assert files_of(home) == before
 
 
+@pytest.mark.extended
 def test_parts_come_and_go_alone(command: Command, home: Path) -> None:
     before = files_of(home)
     command("install", "claude-code", "--yes", "--only", "mcp")
@@ -119,6 +122,7 @@ def test_what_others_changed_meanwhile_stays(command: Command, home: Path) -> No
     assert "PostCompact" not in settings["hooks"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("runtime", "path", "text"),
     [
@@ -192,6 +196,7 @@ def test_a_status_line_that_is_set_while_it_asks_is_not_replaced(home: Path) -> 
     assert json.loads(path.read_text())["statusLine"]["command"] == "other"
 
 
+@pytest.mark.extended
 def test_folders_of_the_environment_are_heeded(command: Command, home: Path) -> None:
     command.environment |= {
         "CLAUDE_CONFIG_DIR": str(home / "claude"),
@@ -215,6 +220,7 @@ def test_folders_of_the_environment_are_heeded(command: Command, home: Path) -> 
     assert files_of(home).keys() - before.keys() == written | backups
 
 
+@pytest.mark.extended
 def test_the_installed_commands_run_from_any_folder(command: Command, home: Path) -> None:
     command("install", "claude-code", "--yes", "--at", "80")
     settings = settings_of(home, ".claude/settings.json")

@@ -38,6 +38,7 @@ def write(path: Path, settings: Any) -> None:
     path.write_text(json.dumps(settings, indent=1))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("written", [BY_HAND, SHORT])
 def test_entries_that_were_written_by_hand_come_back(
     command: Command, home: Path, written: dict[str, Any]
@@ -127,6 +128,7 @@ def test_a_hook_at_a_threshold_is_known_without_its_percentage(
     assert json.loads(path.read_text()) == SETTINGS | {"hooks": {}}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "newer", [{"type": "command", "command": "newer"}, LINE], ids=["other", "with an option"]
 )

@@ -4,8 +4,12 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal_kit import Terminal
 from tests.commands import Command
+
+pytestmark = pytest.mark.extended
 
 HOSTILE = "red\x9b31m del\x7f \u202egnp.exe \u2066x"
 

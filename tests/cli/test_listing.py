@@ -89,6 +89,7 @@ def _without_store(*paths: Path, order: Order = Order.recent) -> list[bytes]:
         return _listed(*paths, order=order)
 
 
+@pytest.mark.extended
 def test_nothing_is_derived_where_all_is_stored(folder: Path, derived: list[str]) -> None:
     expected = {order: _without_store(folder, order=order) for order in Order}
     assert len(derived) == 2 * len(list(folder.rglob("*.jsonl")))
@@ -107,6 +108,7 @@ def test_a_part_of_what_is_viewed_is_listed_alone(folder: Path, derived: list[st
     assert derived == []
 
 
+@pytest.mark.extended
 def test_only_what_changed_is_derived(folder: Path, derived: list[str]) -> None:
     _view(folder)
     rollout = max(folder.rglob("rollout-*.jsonl"), key=lambda path: path.stat().st_size)
@@ -118,6 +120,7 @@ def test_only_what_changed_is_derived(folder: Path, derived: list[str]) -> None:
     assert derived == [rollout.name]
 
 
+@pytest.mark.extended
 def test_a_session_that_goes_on_in_a_new_file_is_derived_whole(
     folder: Path, derived: list[str]
 ) -> None:
@@ -139,6 +142,7 @@ def test_a_session_that_lost_a_file_is_derived_again(folder: Path) -> None:
     assert _listed(folder) == _without_store(folder)
 
 
+@pytest.mark.extended
 def test_another_builds_or_other_rules_figures_are_not_shown(
     folder: Path, derived: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +193,7 @@ def _empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "damage",
     [
@@ -205,6 +210,7 @@ def test_a_damaged_file_makes_no_difference(
     assert _listed(viewed.folder) == viewed.listed
 
 
+@pytest.mark.extended
 def test_at_any_moment_of_a_reading_the_list_is_that_of_the_files(folder: Path) -> None:
     settings = load_settings()
     _file(folder).parent.mkdir(parents=True)
@@ -219,6 +225,7 @@ def test_at_any_moment_of_a_reading_the_list_is_that_of_the_files(folder: Path) 
     assert _listed(folder) == expected
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(2))
 def test_however_files_grew_while_they_were_viewed_the_list_is_that_of_the_files(
     folder: Path, seed: int
@@ -254,6 +261,7 @@ def _outcome_without_store(folder: Path) -> object:
         return str(error)
 
 
+@pytest.mark.extended
 def test_lines_that_cannot_be_derived_are_reported_each_time(
     folder: Path, derived: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +294,7 @@ def test_a_file_that_is_named_twice_is_read_once(folder: Path, derived: list[str
     assert derived == []
 
 
+@pytest.mark.extended
 def test_a_pipe_is_read_once(folder: Path, tmp_path: Path) -> None:
     _view(folder)
     line = '{"type":"assistant","message":{"usage":{"input_tokens":9}},"session_id":"piped"}'

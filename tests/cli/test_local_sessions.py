@@ -38,6 +38,7 @@ def home(tmp_path: Path, command: Command) -> Path:
     return tmp_path
 
 
+@pytest.mark.extended
 def test_local_sessions_are_those_of_this_machines_runtimes(command: Command, home: Path) -> None:
     done = command("sessions", "--local")
     nothing = "No sessions yet: they appear when a runtime writes a transcript\n"
@@ -57,6 +58,7 @@ def test_local_sessions_are_those_of_this_machines_runtimes(command: Command, ho
     assert len(json.loads(first)) == 1
 
 
+@pytest.mark.extended
 def test_a_document_is_a_session_wherever_it_is_named(command: Command, home: Path) -> None:
     bodies = [
         init(session_id=SESSION, claude_code_version="2.1.9"),
@@ -81,6 +83,7 @@ def test_a_document_is_a_session_wherever_it_is_named(command: Command, home: Pa
     assert "no such file or folder" in missing.stderr
 
 
+@pytest.mark.extended
 def test_a_file_of_no_known_runtime_is_not_a_session_of_unknown_figures(
     command: Command, home: Path
 ) -> None:
@@ -107,6 +110,7 @@ def test_a_file_of_no_known_runtime_is_not_a_session_of_unknown_figures(
     assert "Foo 1" in command("status", str(other)).stdout
 
 
+@pytest.mark.extended
 def test_status_estimates_by_the_sessions_that_are_viewed_with_it(
     command: Command, home: Path
 ) -> None:

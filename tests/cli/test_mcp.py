@@ -76,6 +76,7 @@ def main_file(projects: Path) -> Path:
     return next(path for path in files if all(mark in path.read_text() for mark in marks))
 
 
+@pytest.mark.extended
 async def test_over_stdio_an_agent_sees_what_status_shows(projects: Path, command: Command) -> None:
     path = main_file(projects)
     document = shown(command, path)
@@ -116,6 +117,7 @@ def _joined(projects: Path, file: Path) -> Path:
     return file
 
 
+@pytest.mark.extended
 async def test_a_file_that_is_named_may_have_several_sessions(
     projects: Path, tmp_path: Path
 ) -> None:
@@ -130,6 +132,7 @@ async def test_a_file_that_is_named_may_have_several_sessions(
             assert (await answer_of(client, "compactions", session=name))["session_id"] == name
 
 
+@pytest.mark.extended
 async def test_of_several_sessions_that_work_in_a_folder_none_is_guessed(tmp_path: Path) -> None:
     written = OpencodeDatabase(tmp_path / "opencode.db", begin_ms=time.time_ns() // 1_000_000)
     for session in ("ses_a1", "ses_b2"):
@@ -145,6 +148,7 @@ async def test_of_several_sessions_that_work_in_a_folder_none_is_guessed(tmp_pat
             assert "ses_b2, ses_a1" in error
 
 
+@pytest.mark.extended
 async def test_compactions_and_what_left_the_context_are_found(
     projects: Path, command: Command
 ) -> None:
@@ -168,6 +172,7 @@ async def test_compactions_and_what_left_the_context_are_found(
         assert "give `id`, `file` or `text`" in await answer_of(client, "recall", session=path.stem)
 
 
+@pytest.mark.extended
 async def test_without_a_session_it_is_the_last_active_one_of_the_folder(tmp_path: Path) -> None:
     work, projects = tmp_path / "work", tmp_path / "projects"
     work.mkdir()
@@ -192,6 +197,7 @@ async def test_without_a_session_it_is_the_last_active_one_of_the_folder(tmp_pat
         assert (await answer_of(client, "context"))["used_tokens"] == 61_000
 
 
+@pytest.mark.extended
 async def test_what_does_not_exist_is_an_error_that_says_what_to_do(
     projects: Path, tmp_path: Path
 ) -> None:
@@ -201,6 +207,7 @@ async def test_what_does_not_exist_is_an_error_that_says_what_to_do(
         assert "limit" in await error_of(client, "sessions", limit=0)
 
 
+@pytest.mark.extended
 async def test_over_http_a_session_must_be_named(projects: Path, command: Command) -> None:
     path = main_file(projects)
     process = command.start("mcp", str(projects), "--http", "--port", "0")
@@ -214,6 +221,7 @@ async def test_over_http_a_session_must_be_named(projects: Path, command: Comman
     assert process.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.extended
 async def test_against_a_service_it_shows_what_the_service_has(
     projects: Path, command: Command, tmp_path: Path
 ) -> None:
@@ -296,6 +304,7 @@ async def test_a_service_that_is_away_is_an_error_of_the_tool(tmp_path: Path) ->
         assert "is the server running?" in await error_of(client, "sessions")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -35,6 +35,7 @@ def transcript(projects: Path) -> Path:
     )
 
 
+@pytest.mark.extended
 def test_sessions_lists_those_of_a_folder(command: Command, projects: Path) -> None:
     done = command("sessions", str(projects))
     assert (done.returncode, done.stderr) == (0, "")
@@ -48,6 +49,7 @@ def test_sessions_lists_those_of_a_folder(command: Command, projects: Path) -> N
     assert f"1 of {len(listed)}: --limit shows more" in few.stderr
 
 
+@pytest.mark.extended
 def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
     command.environment["COLUMNS"] = ""
     lines = command("sessions", str(projects)).stdout.splitlines()
@@ -59,6 +61,7 @@ def test_nothing_is_cut_in_a_pipe(command: Command, projects: Path) -> None:
     assert all(re.match(r"[0-9a-f-]{36}  ", line) for line in lines[1:])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_piped_table_fits_the_columns_that_are_asked_for(
     command: Command, projects: Path, columns: int
@@ -69,6 +72,7 @@ def test_a_piped_table_fits_the_columns_that_are_asked_for(
     assert lines[0].split()[0] == "Session"
 
 
+@pytest.mark.extended
 def test_status_shows_the_session_of_a_path(command: Command, transcript: Path) -> None:
     for path in (transcript, transcript.with_suffix("")):
         box = command("status", str(path)).stdout
@@ -126,6 +130,7 @@ def test_json_has_the_status_that_the_text_shows(command: Command, two_sessions:
     assert "Compacts in  ~130,000 tokens" in command("status", path).stdout
 
 
+@pytest.mark.extended
 def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path) -> None:
     folded = command("events", str(transcript)).stdout
     assert re.search(r"\d steps +10% to \d0%", folded)
@@ -142,6 +147,7 @@ def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path)
     ]
 
 
+@pytest.mark.extended
 def test_a_transcript_stands_for_its_session_with_its_subagents(
     command: Command, projects: Path
 ) -> None:
@@ -167,6 +173,7 @@ def test_a_transcript_stands_for_its_session_with_its_subagents(
     assert len(set(shown)) > 1
 
 
+@pytest.mark.extended
 def test_a_path_with_several_sessions_names_what_shows_them(
     command: Command, projects: Path
 ) -> None:
@@ -178,6 +185,7 @@ def test_a_path_with_several_sessions_names_what_shows_them(
     assert "12 sessions: name the file of one, or add `--session ID`" in done.stderr
 
 
+@pytest.mark.extended
 def test_one_of_several_sessions_is_shown_by_its_id(command: Command, tmp_path: Path) -> None:
     stream = tmp_path / "several.jsonl"
     stream.write_text(command("simulate", "--sample").stdout)
@@ -199,6 +207,7 @@ def test_a_missing_path_is_reported(command: Command) -> None:
         assert "no such file or folder" in done.stderr
 
 
+@pytest.mark.extended
 def test_titles_come_from_the_transcripts_on_request_only(
     command: Command, projects: Path, tmp_path: Path
 ) -> None:
@@ -264,6 +273,7 @@ def test_a_view_is_a_panel_on_a_terminal_and_json_in_a_pipe(
         terminal.close()
 
 
+@pytest.mark.extended
 def test_a_view_has_the_configured_tokens_until_compaction_as_status_has(
     transcript: Path,
 ) -> None:
@@ -276,6 +286,7 @@ def test_a_view_has_the_configured_tokens_until_compaction_as_status_has(
             terminal.close()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("columns", [80, 100, 200])
 def test_no_line_wraps_on_a_terminal(projects: Path, columns: int) -> None:
     terminal = Terminal(columns, 30, ["sessions", str(projects)], {})
@@ -304,6 +315,7 @@ def test_a_session_that_no_line_needs_is_reported(command: Command, two_sessions
     assert needed.stderr == ""
 
 
+@pytest.mark.extended
 def test_figures_of_a_newer_version_that_are_not_read_are_shown_once(
     command: Command, tmp_path: Path
 ) -> None:
@@ -314,70 +326,6 @@ def test_figures_of_a_newer_version_that_are_not_read_are_shown_once(
     shown = "12 lines of type session.sizes of Copilot CLI 9.0 carry usage that this version does"
     for arguments in (["replay"], ["sessions"], ["status"]):
         assert command(*arguments, str(path)).stderr == f"{shown} not read\n"
-
-
-COMMANDS = (
-    *(["replay"], ["status"], ["events"], ["sessions"], ["view", "--port", "0"]),
-    *(["publish"], ["publish", "--follow"]),
-)
-
-
-@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        (
-            '{"kind":"note","text":"a"}',
-            "its first JSON object has the fields kind, text. con",
-        ),
-        (
-            '{"type":"tool_call","call_id":"c","tool_call":{},"session_id":"s"}',
-            "this is a Cursor CLI session, which contextgauge does",
-        ),
-    ],
-    ids=["unknown", "not read"],
-)
-def test_every_command_refuses_what_is_not_read_before_it_begins(
-    command: Command, tmp_path: Path, arguments: list[str], line: str, shown: str
-) -> None:
-    """Without a broker: nothing waits for one."""
-    path = tmp_path / "notes.jsonl"
-    path.write_text(f"{line}\n")
-    done = command(*arguments, str(path))
-    assert done.returncode != 0
-    assert done.stdout == ""
-    assert f"{path}: " in done.stderr
-    assert shown in done.stderr
-
-
-def test_an_empty_file_is_named_as_such(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "empty.jsonl"
-    path.touch()
-    done = command("status", str(path))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"contextgauge: {path} has no session: it is empty\n"
-
-
-def test_a_file_that_is_no_transcript_is_refused(command: Command) -> None:
-    readme = Path(__file__).parents[2] / "README.md"
-    lines = sum(bool(line.strip()) for line in readme.read_text().splitlines())
-    for arguments in (["replay"], ["replay", "--view"], ["status"], ["events"], ["sessions"]):
-        done = command(*arguments, str(readme))
-        assert (done.returncode, done.stdout) == (1, "")
-        errors = done.stderr.splitlines()
-        assert len(errors) == 5
-        assert errors[0] == f"{readme}:1: not JSON"
-        assert errors[3].startswith(f"{lines} could not be derived: the first 3 are above")
-        assert errors[4].endswith(
-            f"no line (of {lines}) could be derived: this does not look like a transcript"
-        )
-
-
-def test_the_only_line_of_several_files_is_called_one(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").touch()
-    (tmp_path / "bad.jsonl").write_text("x\n")
-    done = command("sessions", str(tmp_path))
-    assert "a.jsonl and 1 other file: no line (of 1) could be derived: " in done.stderr
 
 
 def test_a_transcript_with_some_wrong_lines_is_derived(

@@ -58,6 +58,7 @@ def own(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.extended
 def test_answers_equal_what_the_records_say(command: Command, projects: Path) -> None:
     events = replayed(command, projects)
     boundaries = own(events, "compact_boundary")
@@ -96,6 +97,7 @@ def test_answers_equal_what_the_records_say(command: Command, projects: Path) ->
         assert row["used_tokens"] == (main[-1]["used_tokens"] if main else None)
 
 
+@pytest.mark.extended
 def test_an_export_gives_the_same_answers_as_its_transcripts(
     command: Command, projects: Path, tmp_path: Path
 ) -> None:
@@ -110,6 +112,7 @@ def test_an_export_gives_the_same_answers_as_its_transcripts(
         )
 
 
+@pytest.mark.extended
 def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
     folder = ArrowFolder(str(tmp_path), "parquet")
     export = Export(folder, "parquet", "paths")
@@ -125,6 +128,7 @@ def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
     assert len(questions()) > 15
 
 
+@pytest.mark.extended
 def test_calls_of_tools_are_joined_with_their_results(command: Command, projects: Path) -> None:
     tools = answered(command, "SELECT * FROM tools WHERE result_bytes IS NOT NULL", projects)
     assert tools
@@ -156,6 +160,7 @@ def test_a_median_duration_says_of_how_many_compactions(tmp_path: Path) -> None:
     assert row == (1, 0, None, 2, 1, 30_000)
 
 
+@pytest.mark.extended
 def test_an_input_without_a_session_is_reported(command: Command, tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.touch()
@@ -171,6 +176,7 @@ def test_an_input_without_a_session_is_reported(command: Command, tmp_path: Path
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.extended
 def test_a_single_transcript_is_asked_by_its_name(command: Command, projects: Path) -> None:
     transcript = min(projects.glob("*/*.jsonl"))
     rows = answered(command, "sessions", transcript)
@@ -196,12 +202,14 @@ def test_a_late_reading_counts_and_is_not_the_size_of_its_session(tmp_path: Path
     assert row == (2, 90_000, 45.0)
 
 
+@pytest.mark.extended
 def test_a_compaction_is_one_row_whatever_is_known_of_it(command: Command, projects: Path) -> None:
     rows = answered(command, "SELECT id, count(*) AS n FROM receipts GROUP BY id", projects)
     assert rows
     assert {row["n"] for row in rows} == {1}
 
 
+@pytest.mark.extended
 def test_answers_are_csv_in_a_pipe(command: Command, projects: Path) -> None:
     values = "1 AS one, NULL AS nothing, [1, 2] AS list, true AS yes, TIMESTAMPTZ '2026-05-01' AS t"
     question = f"SELECT {values}"
@@ -216,6 +224,7 @@ def test_answers_are_csv_in_a_pipe(command: Command, projects: Path) -> None:
     }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -234,6 +243,7 @@ def test_a_wrong_question_is_refused(
     assert words in done.stderr
 
 
+@pytest.mark.extended
 def test_questions_views_and_their_sql_are_listed(command: Command) -> None:
     listed = list(csv.DictReader(io.StringIO(command("query", "--list").stdout)))
     assert [each["name"] for each in listed] == [each.name for each in questions()]
@@ -243,11 +253,13 @@ def test_questions_views_and_their_sql_are_listed(command: Command) -> None:
     assert command("query", "--views", "--sql").stdout.count("CREATE OR REPLACE VIEW") > len(VIEWS)
 
 
+@pytest.mark.extended
 def test_the_sql_of_a_question_gives_its_answer(command: Command, projects: Path) -> None:
     sql = command("query", "--sql", "totals").stdout
     assert answered(command, sql, projects) == answered(command, "totals", projects)
 
 
+@pytest.mark.extended
 def test_a_row_that_no_table_has_room_for_is_printed_as_lines(
     command: Command, projects: Path
 ) -> None:
@@ -259,6 +271,7 @@ def test_a_row_that_no_table_has_room_for_is_printed_as_lines(
     assert shown[0].split() == ["session_id", "compacted"]
 
 
+@pytest.mark.extended
 def test_an_export_without_types_is_not_queried(
     command: Command, projects: Path, tmp_path: Path
 ) -> None:
@@ -268,6 +281,7 @@ def test_an_export_without_types_is_not_queried(
     assert "queries read Parquet and Arrow" in done.stderr
 
 
+@pytest.mark.extended
 def test_ids_stay_text_for_readers_that_guess_types(
     command: Command, projects: Path, tmp_path: Path
 ) -> None:
@@ -281,6 +295,7 @@ def test_ids_stay_text_for_readers_that_guess_types(
     ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -149,6 +149,7 @@ HEADERS = f"{TOPICS} channels agent.messages messages message headers properties
 ANSWER = f"{INGEST} components schemas TakenAnswer"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("change", "place"),
     [
@@ -234,6 +235,7 @@ def _need_no_token(documents: Any) -> None:
     _operation(documents, SESSIONS)["security"] = []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "change",
     [

@@ -105,6 +105,7 @@ def _are_gone(pids: Sequence[int]) -> bool:
     return not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("small_tasks")
 @pytest.mark.parametrize("processes", [2, 5])
 def test_several_processes_give_what_one_gives(
@@ -125,6 +126,7 @@ def test_views_of_several_processes_are_those_of_one(folder: Path) -> None:
     assert list(Replay(sources, processes=3).views().items()) == list(views.items())
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("small_tasks")
 def test_processes_wait_while_much_is_held_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +206,7 @@ def test_processes_end_where_the_reader_has_gone(folder: Path) -> None:
     assert _are_gone(_pids(errors))
 
 
+@pytest.mark.extended
 def test_a_process_that_dies_is_an_error_after_whole_lines(folder: Path) -> None:
     victim = sorted(folder.glob("zz-resumed-*.jsonl"))[2]
     victim.rename(victim.with_name("zz-resumed-2-deadly.jsonl"))

@@ -151,10 +151,12 @@ def _plain(value: Any) -> float | str:
         return shown(value) if value is None else str(value)
 
 
+@pytest.mark.extended
 def test_late_warnings_are_those_that_screens_list(text: str) -> None:
     assert f" from {THRESHOLDS.elevated_above_percent}% used on" in _view(text, "warning-lead")
 
 
+@pytest.mark.extended
 def test_every_figure_is_what_the_records_give(text: str, expected: ExpectedAnswers) -> None:
     report = Report(text)
     for figure in figures():
@@ -167,6 +169,7 @@ def test_every_figure_is_what_the_records_give(text: str, expected: ExpectedAnsw
     assert {each.question for each in figures()} == report.rows.keys()  # none is empty here
 
 
+@pytest.mark.extended
 def test_key_figures_are_those_of_the_records(text: str, expected: ExpectedAnswers) -> None:
     report = Report(text)
     (totals,), (averages,), (saved,) = (
@@ -188,6 +191,7 @@ def test_key_figures_are_those_of_the_records(text: str, expected: ExpectedAnswe
     assert set(wanted) == {key.column for key in KEYS}
 
 
+@pytest.mark.extended
 def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: ExpectedAnswers) -> None:
     stands = Report(text).stands
     timed = sum(each.wait_ms is not None for each in expected.compactions)
@@ -261,6 +265,7 @@ def test_the_file_has_all_it_needs(text: str) -> None:
     assert len(report.ids) == len(set(report.ids))
 
 
+@pytest.mark.extended
 def test_a_figure_without_data_is_a_line(command: Command, projects: Path, tmp_path: Path) -> None:
     transcript = tmp_path / "short.jsonl"
     line = next(_lines(projects, b'"msg_0"'))
@@ -278,6 +283,7 @@ def _lines(folder: Path, word: bytes) -> Iterator[bytes]:
         yield from (line for line in path.read_bytes().splitlines() if word in line)
 
 
+@pytest.mark.extended
 def test_a_report_is_written_whole_or_not_at_all(
     command: Command, projects: Path, tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def transcript(home: Path) -> str:
     return str(path)
 
 
+@pytest.mark.extended
 def test_status_and_sessions_show_the_settings_of_the_sessions_folder(
     home: Path, command: Command
 ) -> None:

@@ -66,6 +66,7 @@ def test_the_address_is_one_that_a_browser_can_open(host: str, shown: str) -> No
         assert browser.page_address(host, listener) == f"http://{shown}:{port}/"
 
 
+@pytest.mark.extended
 def test_an_address_that_is_not_available_is_reported(command: Command) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -81,6 +82,7 @@ def test_an_address_that_is_not_available_is_reported(command: Command) -> None:
     assert command("serve", "--port", "70000").returncode == 2
 
 
+@pytest.mark.extended
 def test_the_page_is_served_where_it_is_asked_for_and_opened(
     command: Command, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_the_page_is_served_where_it_is_asked_for_and_opened(
     assert server.wait(PATIENCE_S) == 0
 
 
+@pytest.mark.extended
 def test_a_browser_that_stays_does_not_hinder_the_stop(command: Command, tmp_path: Path) -> None:
     opened, left = tmp_path / "opened", tmp_path / "left"
     browser_program = tmp_path / "browser"

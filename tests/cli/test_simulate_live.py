@@ -60,6 +60,7 @@ async def test_it_ends_after_the_duration() -> None:
     assert clock.now_ms() == now_ms + 60_000
 
 
+@pytest.mark.extended
 def test_live_sessions_have_an_hour_behind_them_and_end_in_time(command: Command) -> None:
     begin = time.time()
     done = command(

@@ -106,6 +106,7 @@ def test_commands_without_services_need_no_address(tmp_path: Path) -> None:
     assert run.invoke(app, ["replay", str(file)]).exit_code == 0
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("stack_parts")
 def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = CliRunner()

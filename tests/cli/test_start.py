@@ -81,6 +81,7 @@ def test_a_command_imports_no_client_that_it_does_not_need(tmp_path: Path) -> No
     assert serve & CLIENTS == ingest & CLIENTS == PAGE
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("command", "unneeded"),
     [
@@ -120,6 +121,7 @@ def _complete(*words: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.extended
 def test_a_shell_completes_commands_and_their_options() -> None:
     assert _complete("st") == ["status", "statusline", "stack"]
     assert _complete("dead", "re") == ["redrive"]
@@ -210,6 +212,7 @@ def test_compiled_modules_are_kept_where_none_may_be_next_to_sources(
     assert cached >= 3
 
 
+@pytest.mark.extended
 def test_other_settings_of_compiled_modules_are_heeded(uncompiled: Path, tmp_path: Path) -> None:
     assert _bytecode(uncompiled, tmp_path, "-B") == (0, 0)
     named = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(tmp_path / "named")}

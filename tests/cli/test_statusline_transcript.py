@@ -167,6 +167,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch, part_bytes: int) -> None:
     monkeypatch.setattr(session_reading, "_END_BYTES", part_bytes // 4)
 
 
+@pytest.mark.extended
 def test_a_prompt_shows_what_status_shows(sessions: list[Path], tmp_path: Path) -> None:
     wrong: list[str] = []
     for path in sessions:
@@ -177,6 +178,7 @@ def test_a_prompt_shows_what_status_shows(sessions: list[Path], tmp_path: Path) 
     assert wrong == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("part_bytes", [50_000, 200_000])
 def test_while_a_long_transcript_is_read_what_may_be_wrong_is_marked(
     part_bytes: int, sessions: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -31,6 +31,7 @@ def test_a_graceful_stop_logs_its_duration(runs: Runs) -> None:
     assert 0 <= seconds < PATIENCE_S
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("work", ["deaf", "blocked"])
 def test_a_worker_that_does_not_stop_in_time_is_ended_by_force(runs: Runs, work: str) -> None:
     """Even if the event loop is stuck and receives no signal."""
@@ -43,6 +44,7 @@ def test_a_worker_that_does_not_stop_in_time_is_ended_by_force(runs: Runs, work:
     assert not run.lines("stopped")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("again", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(runs: Runs, again: signal.Signals) -> None:
     run = runs("deaf", STOP_TIMEOUT_S="3600")
@@ -53,6 +55,7 @@ def test_a_second_signal_ends_it_at_once(runs: Runs, again: signal.Signals) -> N
     assert run.lines("ending at once")[0]["signal"] == again.name
 
 
+@pytest.mark.extended
 def test_a_stuck_event_loop_is_reported_over_http(runs: Runs) -> None:
     run = runs("blocked", STUCK_AFTER_S=f"{5 * PATIENCE:.0f}")
     assert run.ask("/healthz")[0] == 200

@@ -20,6 +20,7 @@ def runs(tmp_path: Path) -> Iterator[Runs]:
         yield start
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("received", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_all_processes_gracefully(runs: Runs, received: signal.Signals) -> None:
     run = runs("orderly", "--processes", "3")
@@ -59,6 +60,7 @@ def test_each_process_has_the_whole_time_limit(runs: Runs) -> None:
     assert not run.is_running()
 
 
+@pytest.mark.extended
 def test_a_process_that_cannot_end_itself_is_killed(runs: Runs) -> None:
     run = runs("orderly", "--processes", "2", STOP_TIMEOUT_S="1")
     pids = run.working()
@@ -89,6 +91,7 @@ def test_when_one_is_stopped_by_a_signal_all_stop_with_exit_1(runs: Runs) -> Non
     assert not run.is_running()
 
 
+@pytest.mark.extended
 def test_when_one_fails_all_stop_with_its_exit_code(runs: Runs) -> None:
     run = runs("second_fails", "--processes", "2")
     assert run.wait() == Exit.POSITION, run.log()
@@ -108,6 +111,7 @@ def test_no_process_outlives_the_supervisor(runs: Runs) -> None:
     assert len(run.lines("stopped")) == 2
 
 
+@pytest.mark.extended
 def test_one_address_reports_on_all(runs: Runs) -> None:
     run = runs("orderly", "--processes", "2")
     pids = run.working()
@@ -137,6 +141,7 @@ def test_the_option_overrides_the_setting(runs: Runs) -> None:
     assert run.end() == Exit.DONE
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", ["0", "257", "two"])
 def test_invalid_numbers_are_rejected(runs: Runs, number: str) -> None:
     run = runs("orderly", "--processes", number)
@@ -147,6 +152,7 @@ def test_invalid_numbers_are_rejected(runs: Runs, number: str) -> None:
     assert f"CONTEXTGAUGE_DERIVE_PROCESSES='{number}'" in run.log()
 
 
+@pytest.mark.extended
 def test_a_taken_port_is_reported_before_anything_is_started(runs: Runs) -> None:
     first = runs("orderly")
     port = first.started()["metrics"].removesuffix("/metrics").rpartition(":")[2]

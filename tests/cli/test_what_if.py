@@ -34,6 +34,7 @@ def document(command: Command, *arguments: str) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.extended
 def test_settings_are_compared_by_model(command: Command, projects: Path) -> None:
     value = document(command, "--trigger", "50,75%,167000", str(projects))
     assert [each["name"] for each in value["settings"]] == ["50%", "75%", "167,000"]
@@ -60,6 +61,7 @@ def test_settings_are_compared_by_model(command: Command, projects: Path) -> Non
     assert len(own) == recorded > 0
 
 
+@pytest.mark.extended
 def test_windows_and_thresholds_are_derived_again(command: Command, projects: Path) -> None:
     value = document(command, "--window", "1000000", "--warn", "1,50", str(projects))
     rows = {each["kind"]: each for each in value["rules"]}
@@ -79,6 +81,7 @@ def test_windows_and_thresholds_are_derived_again(command: Command, projects: Pa
     assert boundaries == len(given)
 
 
+@pytest.mark.extended
 def test_the_engine_compacts_again(command: Command, projects: Path) -> None:
     value = document(command, "--strategy", "default,prune", "--goal", "30", str(projects))
     assert [each["strategy"] for each in value["settings"]] == ["default to 30%", "prune to 30%"]
@@ -92,6 +95,7 @@ def test_the_engine_compacts_again(command: Command, projects: Path) -> None:
     assert all(each["pins_kept"] <= each["pins"] for each in kept)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("by", ["model", "session", "rule"])
 def test_tables_and_the_setting_to_use(command: Command, projects: Path, by: str) -> None:
     done = command("what-if", str(projects), "--by", by)
@@ -118,6 +122,7 @@ def test_a_percentage_of_several_windows_is_shown_and_not_advised(
     assert "compare sizes in tokens" in " ".join(shown.split())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -64,6 +64,7 @@ class _Logging:
         _until(lambda: count() >= least, self.log)
 
 
+@pytest.mark.extended
 def test_an_outage_and_its_end_are_logged_in_a_few_lines(
     command: Command,
     killable_kafka: LocalStack,

@@ -22,7 +22,13 @@ pytestmark = pytest.mark.compiled
 MARKS = b'\x00\t\n\x0b\x0c\r\x1f "\\/<,:{}[]-0129.eEu\x7f\x80\xbf\xc3\xe2\xed\xf0\xff'
 
 
-@pytest.mark.parametrize("number", range(len(USUAL)))
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=pytest.mark.extended if number % 8 else ())
+        for number in range(len(USUAL))
+    ],
+)
 def test_a_truncated_or_altered_message_is_read_correctly_or_declined(number: int) -> None:
     value = dump(USUAL[number])
     for place in range(len(value)):

@@ -223,6 +223,7 @@ async def _requests(server: ScriptedServer, agent: Agent, **options: Any) -> tup
     return _prefix(agent, sent), _prefix(agent, server.received[1].body)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.api)
 @pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
 async def test_the_whole_conversation_is_the_beginning_of_the_request(
@@ -234,6 +235,7 @@ async def test_the_whole_conversation_is_the_beginning_of_the_request(
     assert len(second) - len(first) < 3_000
 
 
+@pytest.mark.extended
 async def test_thinking_stays_on_and_its_tokens_are_added_to_the_limit(
     server: ScriptedServer,
 ) -> None:

@@ -231,6 +231,7 @@ HUGE = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", HUGE)
 def test_ten_megabytes_take_linear_time(shape: str) -> None:
     def summarise(size: int) -> None:

@@ -196,6 +196,7 @@ async def test_sizes_that_grow_faster_than_the_estimate_are_known_by_two_answers
             assert prepared.receipt.tokens_after == pytest.approx(real, rel=0.05)
 
 
+@pytest.mark.extended
 async def test_no_call_exceeds_the_window_and_compactions_are_apart_for_any_overhead() -> None:
     faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=2)
     first, compactions = int(os.environ.get("FIRST_SEED", "0")), 0

@@ -100,6 +100,7 @@ def check(before: list[Message], history: History, profile: Profile, *, has_room
     assert {each.id for each in before} <= known
 
 
+@pytest.mark.extended
 async def test_properties_over_random_conversations() -> None:
     # Instead of pytest's own limit for a test, which a million conversations exceed.
     faulthandler.dump_traceback_later(LONGEST_S, exit=True, file=2)

@@ -59,6 +59,7 @@ async def test_offsets_committed_during_revocation_count(under_test: LogUnderTes
     await member.reader.stop()
 
 
+@pytest.mark.extended
 async def test_members_share_the_partitions_eagerly(under_test: LogUnderTest) -> None:
     async with joined(under_test) as first:
         assert await first.until(2) == {0, 1}
@@ -69,6 +70,7 @@ async def test_members_share_the_partitions_eagerly(under_test: LogUnderTest) ->
         assert await first.until(2) == {0, 1}
 
 
+@pytest.mark.extended
 async def test_a_rebalance_moves_as_little_as_it_can(under_test: LogUnderTest) -> None:
     under_test.topic = await under_test.create("wide", 4)
     async with joined(under_test) as first:

@@ -16,7 +16,7 @@ from streams.ports.inspection import Group
 from tests.contract.test_record_stream import Taking, until
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.extended, pytest.mark.service]
 
 
 class Members:

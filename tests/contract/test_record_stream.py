@@ -167,6 +167,7 @@ async def test_records_arrive_in_order_with_all_their_fields(kit: Kit) -> None:
     assert abs(first.timestamp_ms - SystemClock().now_ms()) < HOUR_MS
 
 
+@pytest.mark.extended
 async def test_a_batch_that_cannot_be_read_is_passed_over(kit: Kit) -> None:
     await kit.commit(b"1")
     await kit.write_bomb(3)
@@ -182,6 +183,7 @@ async def test_a_batch_that_cannot_be_read_is_passed_over(kit: Kit) -> None:
     assert taking.values() == [b"3"]
 
 
+@pytest.mark.extended
 async def test_acknowledged_records_are_not_redelivered(kit: Kit) -> None:
     await kit.commit(b"1", b"2", b"3", b"4")
     async with kit.reading() as taking:
@@ -202,6 +204,7 @@ async def test_acknowledged_records_are_not_redelivered(kit: Kit) -> None:
     assert taking.values() == [b"6"]
 
 
+@pytest.mark.extended
 async def test_what_came_since_the_first_start_is_not_left_out_by_the_next(kit: Kit) -> None:
     kit.first_ms = 0
     await kit.commit(b"before")
@@ -215,6 +218,7 @@ async def test_what_came_since_the_first_start_is_not_left_out_by_the_next(kit: 
         await until(lambda: taking.values() == [b"1"])
 
 
+@pytest.mark.extended
 async def test_positions_of_a_former_topic_are_not_continued(kit: Kit) -> None:
     if isinstance(kit.stream(), MemoryRecordStream):
         pytest.skip("the twin's positions are its test's")
@@ -234,6 +238,7 @@ async def test_positions_of_a_former_topic_are_not_continued(kit: Kit) -> None:
         assert taking.positions == {0: 0, 1: 0}
 
 
+@pytest.mark.extended
 async def test_markers_between_records_are_not_a_gap(kit: Kit) -> None:
     for number in range(5):
         await kit.commit(b"%d" % number)
@@ -258,6 +263,7 @@ async def test_the_lag_is_reported(kit: Kit) -> None:
     await asyncio.wait_for(task, PATIENCE_S)
 
 
+@pytest.mark.extended
 async def test_unhandled_records_count_as_lag(kit: Kit) -> None:
     handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
     handler.gate = gate = asyncio.Event()
@@ -273,6 +279,7 @@ async def test_unhandled_records_count_as_lag(kit: Kit) -> None:
     await asyncio.wait_for(task, PATIENCE_S)
 
 
+@pytest.mark.extended
 async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged(
     kit: Kit,
 ) -> None:
@@ -286,6 +293,7 @@ async def test_a_handler_that_raises_ends_the_stream_and_nothing_is_acknowledged
     assert taking.values() == [b"1", b"2"]
 
 
+@pytest.mark.extended
 async def test_records_from_before_a_rebalance_are_stale_and_redelivered(kit: Kit) -> None:
     handler, stop, stream = Taking(), asyncio.Event(), kit.stream()
     handler.gate = gate = asyncio.Event()

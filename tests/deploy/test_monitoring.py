@@ -69,6 +69,7 @@ def test_the_configuration_and_all_rules_are_valid(promtool: str) -> None:
     run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *map(str, RULE_FILES))
 
 
+@pytest.mark.extended
 def test_the_alert_rules_pass_their_unit_tests(promtool: str) -> None:
     assert "SUCCESS" in run(promtool, "test", "rules", str(UNIT_TESTS))
 

@@ -58,6 +58,7 @@ def setup(checkout: Path) -> Iterator["subprocess.Popen[str]"]:
         process.kill()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("result", [0, 1])
 def test_pip_shows_which_package_it_is_at(
     checkout: Path, setup: "subprocess.Popen[str]", result: int

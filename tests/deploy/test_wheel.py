@@ -29,7 +29,7 @@ from tests.docs.test_docs import ROOT
 from tests.e2e.test_demo import path_without
 from tests.patience import PATIENCE_S
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.extended, pytest.mark.service]
 
 NOT_INSTALLED = re.compile(
     r"\bmake (?:[a-z-]*demo|page|setup|schemas|test|check|compile)\b|\.venv|pip install -e"

@@ -174,7 +174,14 @@ def _wait_until_it_heeds_sigterm(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize("path", WITH_COMMANDS, ids=_name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=() if path == ROOT / "README.md" else pytest.mark.extended)
+        for path in WITH_COMMANDS
+    ],
+    ids=_name,
+)
 def test_the_commands_of_a_document_work_one_after_the_other(
     path: Path, tmp_path: Path, request: pytest.FixtureRequest, prefix: str
 ) -> None:

@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
+import pytest
+
 from contextgauge.clock import SystemClock
 from streams.edge.drivers.tables import drivers_of
 from streams.ports.control import DriverResult
@@ -34,6 +36,7 @@ def test_the_outcomes_are_those_of_the_code() -> None:
     assert documented == set(get_args(DriverResult.__annotations__["outcome"]))
 
 
+@pytest.mark.extended
 def test_the_example_runs(tmp_path: Path, kafka: str, topic_prefix: str) -> None:
     asyncio.run(create(kafka, topic_prefix))
     (tmp_path / "claude_agent_sdk.py").write_text(CLAUDE)

@@ -75,6 +75,7 @@ async def records(kafka: str, prefix: str) -> list[Record]:
     ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "example", EXAMPLES, ids=lambda text: re.findall(r"import (\w+)$", text, re.MULTILINE)[-1]
 )

@@ -15,6 +15,8 @@ from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.docs.test_docs import ROOT
 
+pytestmark = pytest.mark.extended
+
 NOTEBOOK = ROOT / "examples" / "compactions.ipynb"
 
 

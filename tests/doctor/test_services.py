@@ -52,6 +52,7 @@ def worst(findings: Findings, check: str) -> str:
     return findings[check][0].severity
 
 
+@pytest.mark.extended
 async def test_an_installation_from_no_topics_to_a_position_that_was_deleted(
     command: Command, settings: dict[str, str]
 ) -> None:

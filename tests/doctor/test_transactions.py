@@ -38,6 +38,7 @@ async def foreign(settings: dict[str, str], command: Command) -> AsyncIterator[A
     await producer.stop()
 
 
+@pytest.mark.extended
 async def test_who_holds_the_messages_is_named(
     foreign: AIOKafkaProducer, settings: dict[str, str]
 ) -> None:

@@ -9,9 +9,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.commands import Command, command_environment
 from tests.docs.test_docs import DOCS, _blocks, _section
 from tests.flow.derive_kit import until
+
+pytestmark = pytest.mark.extended
 
 TRY_IT = _section((DOCS / "ALERTS.md").read_text(encoding="utf-8"), "Try it")
 

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.commands import Command
 from tests.patience import PATIENCE_S
 
@@ -121,6 +123,7 @@ def _check_reading(
     assert "12 sessions begin with" in several.stderr
 
 
+@pytest.mark.extended
 def test_an_unreachable_redis_is_reported(command: Command) -> None:
     done = command("sessions")
     assert done.returncode == 75
@@ -134,6 +137,7 @@ def test_live_requires_publish(command: Command) -> None:
     assert "--live requires --publish" in done.stderr
 
 
+@pytest.mark.extended
 def test_live_sessions_are_published_for_a_while(
     command: Command, settings: dict[str, str]
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from aiohttp import web
 
 from contextgauge.kafka.options import KafkaOptions
@@ -201,6 +202,7 @@ async def _show(
     assert "Cancelling c-1: waiting for the summary without a model" in cancelled.stderr
 
 
+@pytest.mark.extended
 async def test_alerts_in_one_process_and_the_service_in_another_each_see_all_sessions(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -154,6 +154,7 @@ async def test_workers_share_the_partitions_and_a_stopped_one_leaves_no_alert_un
     await log.stop()
 
 
+@pytest.mark.extended
 async def test_control_waits_for_an_unavailable_broker(
     killable_kafka: LocalStack, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:
@@ -185,6 +186,7 @@ async def test_control_waits_for_an_unavailable_broker(
     await log.stop()
 
 
+@pytest.mark.extended
 async def test_a_topic_that_is_recreated_ends_the_worker_and_the_next_one_begins_with_it(
     kafka: str, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:

@@ -20,6 +20,8 @@ from streams.settings import load_settings
 from tests.commands import Command
 from tests.flow.derive_kit import until
 
+pytestmark = pytest.mark.extended
+
 PARTITIONS = 2
 SESSION = "session-of-this-test"
 

@@ -59,6 +59,7 @@ async def _publish_wrongly(kit: DeriveKit, messages: list[Sent]) -> int:
     return died
 
 
+@pytest.mark.extended
 async def test_dead_letters_are_found_shown_and_sent_again(
     command: Command, settings: dict[str, str]
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_search_path_may_name_folders_twice_and_hold_more_than_programs(
     assert (made / "sh").read_text() == str(first / "sh")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("missing", ["java", "redis-server"])
 def test_without_a_part_the_demo_runs_embedded(
     command: Command, tmp_path: Path, missing: str
@@ -128,6 +129,7 @@ def test_without_a_part_the_demo_runs_embedded(
     assert not _processes_of(tmp_path)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
     command: Command, tmp_path: Path, ending: signal.Signals
@@ -148,6 +150,7 @@ def test_an_embedded_demo_that_is_interrupted_ends_without_a_traceback(
     assert not LOG_LINE.search(shown)
 
 
+@pytest.mark.extended
 def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) -> None:
     own = tmp_path / "projects"
     made = command("simulate", "--sessions", "3", "--turns", "5", "--out", str(own))
@@ -175,6 +178,7 @@ def test_a_missing_path_starts_no_service(command: Command, tmp_path: Path) -> N
     assert "starting" not in done.stdout
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("stack_parts")
 @pytest.mark.parametrize(
     ("moment", "ending"),
@@ -206,6 +210,7 @@ def test_a_demo_that_is_interrupted_leaves_nothing(
     assert not list(temporary.iterdir())
 
 
+@pytest.mark.extended
 def test_an_embedded_demo_serves_the_page_on_another_port_than_a_taken_one(
     command: Command, tmp_path: Path
 ) -> None:
@@ -230,6 +235,7 @@ def test_an_embedded_demo_serves_the_page_on_another_port_than_a_taken_one(
     assert not LOG_LINE.search(before + said)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("stack_parts")
 def test_with_serve_it_serves_the_page_until_interrupted(command: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:

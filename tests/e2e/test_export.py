@@ -68,6 +68,7 @@ def test_a_topic_is_exported_once_and_then_what_is_new(
     assert f"{len(readings):,} responses" in text
 
 
+@pytest.mark.extended
 def test_a_followed_export_that_is_killed_goes_on_without_loss(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def end(process: "subprocess.Popen[str]", by: signal.Signals = signal.SIGTERM) -
     return said
 
 
+@pytest.mark.extended
 def test_what_codex_puts_away_is_sent_once(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_what_codex_puts_away_is_sent_once(
     assert values == sorted(told(each).encode() for each in range(1, number + 1))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_added_lines_are_sent_live_and_a_second_run_sends_the_rest(
     command: Command, settings: dict[str, str], tmp_path: Path, by: signal.Signals
@@ -147,6 +149,7 @@ def test_added_lines_are_sent_live_and_a_second_run_sends_the_rest(
     assert [is_live(record) for record in sent(settings)[4:]] == [True] * 4
 
 
+@pytest.mark.extended
 def test_a_second_publisher_is_refused_and_another_checkpoint_is_not(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -163,6 +166,7 @@ def test_a_second_publisher_is_refused_and_another_checkpoint_is_not(
     end(process)
 
 
+@pytest.mark.extended
 def test_without_text_no_text_is_sent(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -179,6 +183,7 @@ def test_without_text_no_text_is_sent(
     assert {record.value for record in sent(settings)} == {record.value for record in records}
 
 
+@pytest.mark.extended
 def test_a_pipe_is_live_and_a_file_on_standard_input_is_not(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -196,6 +201,7 @@ def test_a_pipe_is_live_and_a_file_on_standard_input_is_not(
     assert [is_live(record) for record in sent(settings)] == [True, False, False]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 def test_an_idle_pipe_is_left_at_once(
     command: Command, settings: dict[str, str], tmp_path: Path, by: signal.Signals
@@ -230,6 +236,7 @@ def test_the_first_malformed_lines_are_reported(
     assert counted in published.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_piped", [False, True])
 def test_what_is_no_transcript_is_reported_as_such(
     command: Command, settings: dict[str, str], tmp_path: Path, *, is_piped: bool
@@ -250,6 +257,7 @@ def test_what_is_no_transcript_is_reported_as_such(
         assert (again.returncode, "already sent or rejected" in again.stderr) == (0, True)
 
 
+@pytest.mark.extended
 def test_a_recreated_topic_gets_everything_again(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -294,6 +302,7 @@ def read_up_to(path: Path, checkpoint: Path) -> int:
     return next((at["offset"] for at in positions if at["inode"] == inode), -1)
 
 
+@pytest.mark.extended
 @pytest.mark.has_long_form
 def test_a_publisher_killed_at_random_leaves_nothing_out(
     command: Command, settings: dict[str, str], tmp_path: Path
@@ -336,6 +345,7 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     assert {record.value for record in records} == set(written)
 
 
+@pytest.mark.extended
 def test_the_runtimes_settings_go_with_a_line_that_is_written_meanwhile(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

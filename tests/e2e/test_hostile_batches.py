@@ -13,6 +13,8 @@ from tests.commands import Command
 from tests.hostile_batches import bomb, damaged, put
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 LINE = '{"type":"assistant","message":{"id":"m","model":"x","usage":{"input_tokens":5}}}'
 
 

@@ -51,6 +51,7 @@ class Records:
         await producer.stop()
 
 
+@pytest.mark.extended
 async def test_nothing_is_lost_when_workers_are_killed_and_the_collector_is_away(
     kafka: str, prefix: str, command: Command, tmp_path: Path
 ) -> None:

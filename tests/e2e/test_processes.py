@@ -18,6 +18,8 @@ from streams.edge.kafka.log import KafkaLog
 from tests.commands import Command
 from tests.flow.derive_kit import DeriveKit, expected, samples, until
 
+pytestmark = pytest.mark.extended
+
 MESSAGES = samples(7)
 THIRD = len(MESSAGES) // 3
 

@@ -190,6 +190,7 @@ async def test_a_strict_publisher_raises_without_a_broker(
             pytest.fail("entered")
 
 
+@pytest.mark.extended
 async def test_a_strict_publisher_raises_on_close_unless_the_agent_failed(
     killable_kafka: LocalStack,
     topic_prefix: str,
@@ -218,6 +219,7 @@ async def test_a_strict_publisher_raises_on_close_unless_the_agent_failed(
         await lose(ZeroDivisionError())
 
 
+@pytest.mark.extended
 async def test_a_publisher_survives_broker_outages_at_start_and_later(
     killable_kafka: LocalStack,
     topic_prefix: str,

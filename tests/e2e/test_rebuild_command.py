@@ -22,6 +22,8 @@ from tests.flow.derive_kit import until
 from tests.flow.project_kit import ProjectKit, sample_records
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 SESSIONS = 12
 
 

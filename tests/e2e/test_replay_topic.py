@@ -19,6 +19,8 @@ from tests.e2e.test_same_everywhere import COMPARED
 from tests.flow.derive_kit import DeriveKit, samples
 from tests.patience import PATIENCE_S
 
+pytestmark = pytest.mark.extended
+
 MESSAGES = samples(7)
 SESSION = MESSAGES[0].session_id
 PARTITIONS = 4

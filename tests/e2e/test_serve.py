@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
 from streams.edge.telemetry.server import listening, port_of
 from tests.commands import Command
 from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served, become, listen
+
+pytestmark = pytest.mark.extended
 
 AGENT = "reviewer"
 

@@ -38,6 +38,7 @@ def run(*arguments: str, given: str, **settings: str) -> subprocess.CompletedPro
     )
 
 
+@pytest.mark.extended
 def test_the_command_never_fails_and_explains_on_request() -> None:
     done = run(given="nonsense")
     assert (done.returncode, done.stdout) == (0, "contextgauge: no session was given\n")
@@ -52,6 +53,7 @@ def test_the_command_never_fails_and_explains_on_request() -> None:
     assert "CONTEXTGAUGE_DEFAULT_WINDOW" in done.stderr
 
 
+@pytest.mark.extended
 def test_options_and_help_are_those_of_every_command() -> None:
     assert "for Claude Code's status line" in " ".join(run("--help", given="").stdout.split())
     done = run("--nonsense", given="{}")
@@ -107,6 +109,7 @@ def test_a_terminal_without_these_characters_gets_others(transcript: Path) -> No
     assert done.stdout == "claude-sonnet-4-5 ###------- 30% 60K/200K\n"
 
 
+@pytest.mark.extended
 def test_a_closed_output_pipe_is_not_an_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -130,6 +133,7 @@ def _response(number: int, tokens: int, at: float) -> bytes:
     return json.dumps(common | {"uuid": f"u{number}", "message": message}).encode()
 
 
+@pytest.mark.extended
 def test_a_session_elsewhere_is_read_as_by_status(redis_url: str, key_prefix: str) -> None:
     response = _response(1, 160_000, time.time() - 60)
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 5))

@@ -57,6 +57,7 @@ def _percents(screen: str) -> list[int]:
     return [int(found) for found in re.findall(r"(\d+)%", rows)]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (120, 40), (60, 20)])
 def test_sessions_by_pressure_fit_the_screen(
     terminal: Callable[..., Terminal],
@@ -85,6 +86,7 @@ def test_sessions_by_pressure_fit_the_screen(
     assert BACK in opened.received
 
 
+@pytest.mark.extended
 def test_keys_sort_filter_select_and_open(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
@@ -115,6 +117,7 @@ def test_keys_sort_filter_select_and_open(
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_all_compactions_of_a_session_can_be_scrolled_to(
     terminal: Callable[..., Terminal], settings: dict[str, str], records: list[Record]
 ) -> None:
@@ -137,6 +140,7 @@ def test_all_compactions_of_a_session_can_be_scrolled_to(
     opened.wait(lambda text: "Context of " in text)
 
 
+@pytest.mark.extended
 def test_top_follows_new_records(
     terminal: Callable[..., Terminal],
     settings: dict[str, str],
@@ -160,6 +164,7 @@ def test_top_follows_new_records(
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_figures_that_may_be_old_are_marked(
     terminal: Callable[..., Terminal],
     command: Command,
@@ -178,6 +183,7 @@ def test_figures_that_may_be_old_are_marked(
     opened.wait(lambda text: "project worker" not in text and "12 sessions" in text)
 
 
+@pytest.mark.extended
 def test_a_resized_terminal_is_redrawn(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
@@ -193,6 +199,7 @@ def test_a_resized_terminal_is_redrawn(
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_top_survives_a_redis_outage(
     terminal: Callable[..., Terminal],
     own_stack: Callable[..., LocalStack],
@@ -221,6 +228,7 @@ def test_an_unavailable_redis_is_shown_at_start(terminal: Callable[..., Terminal
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_a_permanent_error_ends_top(terminal: Callable[..., Terminal], redis_url: str) -> None:
     wrong = redis_url.replace("://", "://nobody:nothing@")
     opened = terminal(100, 30, {"REDIS_URL": wrong})
@@ -230,6 +238,7 @@ def test_a_permanent_error_ends_top(terminal: Callable[..., Terminal], redis_url
     assert opened.settings_now == opened.modes
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_restores_the_terminal(
     terminal: Callable[..., Terminal], settings: dict[str, str], number: signal.Signals
@@ -242,6 +251,7 @@ def test_a_signal_restores_the_terminal(
     assert opened.settings_now == opened.modes
 
 
+@pytest.mark.extended
 def test_top_exits_when_its_terminal_closes(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
@@ -251,6 +261,7 @@ def test_top_exits_when_its_terminal_closes(
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_suspending_top_restores_the_terminal(
     terminal: Callable[..., Terminal], settings: dict[str, str]
 ) -> None:
@@ -287,6 +298,7 @@ def test_once_prints_a_frame_for_pipes(
     assert [line.split() for line in few[2:]] == [line.split() for line in lines[2:5]]
 
 
+@pytest.mark.extended
 def test_help_lists_the_keys(terminal: Callable[..., Terminal], settings: dict[str, str]) -> None:
     opened = terminal(80, 24, settings)
     opened.wait(lambda text: "by pressure" in text)
@@ -300,6 +312,7 @@ def test_help_lists_the_keys(terminal: Callable[..., Terminal], settings: dict[s
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_without_a_terminal_the_remedy_is_shown(command: Command, settings: dict[str, str]) -> None:
     done = command("top", **settings)
     assert (done.returncode, done.stdout) == (2, "")

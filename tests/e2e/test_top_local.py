@@ -20,6 +20,8 @@ from tests.e2e.view_kit import View
 from tests.edge.follower_kit import add
 from tests.flow.local_view_kit import write_sample
 
+pytestmark = pytest.mark.extended
+
 Open = Callable[..., Terminal]
 
 

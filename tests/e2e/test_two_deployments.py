@@ -4,10 +4,14 @@ import asyncio
 import json
 import subprocess
 
+import pytest
+
 from streams.cli.exits import Exit
 from tests.commands import Command
 from tests.flow.derive_kit import until
 from tests.patience import PATIENCE_S
+
+pytestmark = pytest.mark.extended
 
 
 def _session(name: str) -> str:

@@ -64,6 +64,7 @@ def _files_read(file: Path) -> int:
         return count
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_it_cleanly_while_it_reads(
     command: Command, tmp_path: Path, folder: Path, number: signal.Signals
@@ -74,6 +75,7 @@ def test_a_signal_stops_it_cleanly_while_it_reads(
     assert "Traceback" not in errors
 
 
+@pytest.mark.extended
 def test_a_second_view_shows_where_the_first_one_is(command: Command, tmp_path: Path) -> None:
     folder = write_sample(tmp_path / "projects")
     view = View(command, tmp_path / "state", str(folder))
@@ -86,6 +88,7 @@ def test_a_second_view_shows_where_the_first_one_is(command: Command, tmp_path: 
     assert other.sessions().keys() < view.sessions().keys()
 
 
+@pytest.mark.extended
 def test_the_transcripts_of_this_machine_are_found_and_those_that_come_later(
     command: Command, tmp_path: Path
 ) -> None:
@@ -108,6 +111,7 @@ def test_the_transcripts_of_this_machine_are_found_and_those_that_come_later(
         time.sleep(0.05)
 
 
+@pytest.mark.extended
 def test_what_codex_puts_away_stays_in_the_view_and_in_its_totals(
     command: Command, tmp_path: Path
 ) -> None:
@@ -178,6 +182,7 @@ def _compactions(view: View) -> dict[str, Any]:
     return {name: total[name] for name in ("measured", "saved_tokens", "unknown_trigger")}
 
 
+@pytest.mark.extended
 def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -193,6 +198,7 @@ def test_wrong_arguments_are_a_clear_error(command: Command, tmp_path: Path) -> 
             assert "Traceback" not in done.stderr
 
 
+@pytest.mark.extended
 def test_without_arguments_a_terminal_shows_the_view_and_a_pipe_the_help(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +218,7 @@ def test_without_arguments_a_terminal_shows_the_view_and_a_pipe_the_help(
     assert "COMMAND [ARGS]" in done.stderr
 
 
+@pytest.mark.extended
 def test_a_file_that_is_no_transcript_is_reported(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_text("no JSON\n" * 3)
@@ -222,6 +229,7 @@ def test_a_file_that_is_no_transcript_is_reported(command: Command, tmp_path: Pa
     assert f"{path}: 3 lines could not be read" in errors
 
 
+@pytest.mark.extended
 def test_a_wrong_line_that_comes_while_following_is_reported(
     command: Command, tmp_path: Path
 ) -> None:
@@ -251,6 +259,7 @@ def _transcript(path: Path, session_id: str, prompt: str, **more: object) -> Non
         file.writelines(json.dumps(line | common) + "\n" for line in lines)
 
 
+@pytest.mark.extended
 def test_titles_are_the_first_prompts_and_shown_on_request_only(
     command: Command, tmp_path: Path
 ) -> None:
@@ -278,6 +287,7 @@ def test_titles_are_served_to_this_machine_only(command: Command, tmp_path: Path
     assert "leave out --host, or --titles" in done.stderr
 
 
+@pytest.mark.extended
 def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before(
     command: Command, tmp_path: Path
 ) -> None:
@@ -305,6 +315,7 @@ def test_a_window_that_the_status_line_is_given_is_shown_of_what_was_read_before
     assert view.stop() == 0
 
 
+@pytest.mark.extended
 def test_a_runtimes_database_is_followed_and_what_it_loses_vanishes(
     command: Command, tmp_path: Path
 ) -> None:

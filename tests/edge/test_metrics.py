@@ -34,6 +34,7 @@ def test_every_metric_is_reported_by_the_code() -> None:
     assert [name for name in (*COUNTERS, *GAUGES, *HISTOGRAMS) if name not in used] == []
 
 
+@pytest.mark.extended
 def test_the_code_reports_no_other_metrics() -> None:
     known: dict[str, Collection[str]] = {
         "count": COUNTERS,

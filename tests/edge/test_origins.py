@@ -83,6 +83,7 @@ def history(seed: int, length: int, start: int) -> tuple[list[Body], int]:
     return lines, total
 
 
+@pytest.mark.extended
 @given(
     st.integers(0, 2**16),
     st.integers(0, 12),

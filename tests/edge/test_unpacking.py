@@ -73,6 +73,7 @@ def test_what_was_compressed_is_unpacked(
             unpack(number, written, len(content) - 1)
 
 
+@pytest.mark.extended
 @every_writer
 def test_the_limit_is_exact_for_large_batches(number: int, write: Callable[[bytes], bytes]) -> None:
     content = b"".join(b"%d, " % number for number in range(1_400_000))
@@ -82,6 +83,7 @@ def test_the_limit_is_exact_for_large_batches(number: int, write: Callable[[byte
         unpack(number, written, len(content) - 1)
 
 
+@pytest.mark.extended
 @every_writer
 def test_a_batch_of_some_kilobytes_that_holds_much_takes_no_more_than_the_limit(
     number: int, write: Callable[[bytes], bytes]
@@ -98,6 +100,7 @@ def test_a_batch_of_some_kilobytes_that_holds_much_takes_no_more_than_the_limit(
     assert peak < most + 17 * MIB + 2 * len(written)
 
 
+@pytest.mark.extended
 @every_writer
 def test_what_is_cut_off_or_damaged_is_corrupt(
     number: int, write: Callable[[bytes], bytes]
@@ -121,6 +124,7 @@ def test_members_of_gzip_are_read_as_one_and_what_fills_them_up_is_not() -> None
             unpack(GZIP, written[:end], LIMIT_BYTES)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("number", [GZIP, ZSTD])
 def test_many_small_parts_take_time_in_proportion(number: int) -> None:
     part = {GZIP: gzip.compress(b"x"), ZSTD: unsized(b"x")}[number]

@@ -54,6 +54,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -107,6 +108,7 @@ def test_a_local_reading_does_so_too(tmp_path: Path, parsed: list[str], spoil: S
     assert reading.events[1:] == [f"{tmp_path / MAIN}: {READ_AGAIN}"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("spoil", [tear, enlarge])
 def test_the_commands_name_it_and_show_the_others(
     tmp_path: Path, command: Command, spoil: Spoil

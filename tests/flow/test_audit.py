@@ -113,6 +113,7 @@ CHANGES: dict[Change, list[tuple[str | None, tuple[str, ...]]]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 async def test_a_change_is_reported_with_its_fields(
     kit: ProjectKit, store: MemoryViews, change: Change

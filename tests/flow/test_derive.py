@@ -45,6 +45,7 @@ async def test_a_record_names_its_source_message(kit: DeriveKit) -> None:
             assert messages[int(headers["src_offset"])].key == record.key
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("batch_messages", [1, 7, 100])
 async def test_restarts_and_batch_sizes_change_nothing(kit: DeriveKit, batch_messages: int) -> None:
     config = replace(kit.config, batch_messages=batch_messages)
@@ -69,6 +70,7 @@ async def test_a_compacted_changelog_restores_the_same(kit: DeriveKit, log: Faul
     assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 async def test_a_failed_commit_is_derived_again(kit: DeriveKit, log: FaultyLog) -> None:
     async with kit.running(replace(kit.config, batch_messages=20)) as worker:
         for start in range(0, len(MESSAGES), 200):
@@ -79,6 +81,7 @@ async def test_a_failed_commit_is_derived_again(kit: DeriveKit, log: FaultyLog) 
     assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 async def test_a_fenced_partition_is_released_and_taken_over_again(
     kit: DeriveKit, log: FaultyLog
 ) -> None:
@@ -314,6 +317,7 @@ async def test_an_unknown_version_refuses_the_partition(
     assert await kit.events() == [[], [], [], []]
 
 
+@pytest.mark.extended
 async def test_stopping_finishes_the_work_in_progress(kit: DeriveKit) -> None:
     """Every message that was polled is committed or will be derived again: no third way."""
     config = replace(kit.config, batch_messages=25)

@@ -44,6 +44,7 @@ async def test_records_equal_direct_derivation_across_restarts(kit: DeriveKit) -
     assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 async def test_records_are_complete_while_workers_join_and_leave(kit: DeriveKit) -> None:
     config = replace(kit.config, batch_messages=25)
     half = len(MESSAGES) // 2
@@ -60,6 +61,7 @@ async def test_records_are_complete_while_workers_join_and_leave(kit: DeriveKit)
     assert await kit.events() == expected([*MESSAGES, *MESSAGES])
 
 
+@pytest.mark.extended
 async def test_a_fenced_partition_is_released_and_taken_over_again(kit: DeriveKit) -> None:
     async with kit.running() as worker:
         await kit.publish(MESSAGES[:100])
@@ -75,6 +77,7 @@ async def test_a_fenced_partition_is_released_and_taken_over_again(kit: DeriveKi
     assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("topic", "reason"),
     [
@@ -99,6 +102,7 @@ async def test_a_recreated_topic_stops_the_worker(
         assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
     half = len(MESSAGES) // 2
     alone = replace(kit.config, batch_messages=25)
@@ -125,6 +129,7 @@ async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
     assert await kit.events() == expected(MESSAGES)
 
 
+@pytest.mark.extended
 async def test_a_write_by_something_else_is_noticed_before_the_commit(kit: DeriveKit) -> None:
     half = len(MESSAGES) // 2
     with structlog.testing.capture_logs() as logs:
@@ -176,6 +181,7 @@ async def test_dead_letters_are_kept_whole(kit: DeriveKit) -> None:
     assert [dict(r.headers)["dead_reason"] for r in dead] == [b"not_utf8", b"too_large"]
 
 
+@pytest.mark.extended
 async def test_a_worker_survives_broker_outages(killable_kafka: LocalStack, prefix: str) -> None:
     """At the start, and when it crashes with batches under way."""
     stack = killable_kafka

@@ -78,6 +78,7 @@ def test_a_lower_goal_leaves_less(transcript: tuple[ChainLog, list[Message]]) ->
     assert sizes[0] < sizes[1]
 
 
+@pytest.mark.extended
 def test_a_goal_above_the_size_changes_nothing(
     transcript: tuple[ChainLog, list[Message]],
 ) -> None:

@@ -61,6 +61,7 @@ def rows_of(folder: Path, table_format: TableFormat, kind: str) -> list[dict[str
     return rows
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("table_format", FORMATS)
 def test_each_format_has_every_record_and_merging_keeps_them(
     tmp_path: Path, table_format: TableFormat
@@ -97,6 +98,7 @@ def test_times_and_numbers_have_exact_types_everywhere(tmp_path: Path) -> None:
         assert schema.field("id").type == pa.string()
 
 
+@pytest.mark.extended
 def test_a_process_that_dies_anywhere_leaves_each_record_once(tmp_path: Path) -> None:
     records = RECORDS[:4]
 
@@ -231,6 +233,7 @@ async def derived(kit: DeriveKit, seed: int) -> None:
     await kit.run_until_caught_up()
 
 
+@pytest.mark.extended
 async def test_each_run_adds_what_is_new(kit: DeriveKit, tmp_path: Path) -> None:
     exporting = Exporting(kit, tmp_path)
     await derived(kit, 1)

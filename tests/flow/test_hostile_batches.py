@@ -49,6 +49,7 @@ async def kit(kafka: str, prefix: str) -> AsyncIterator[_KafkaKit]:
     await kit.log.stop()
 
 
+@pytest.mark.extended
 async def test_batches_of_every_codec_that_hold_too_much_are_kept_as_they_are(
     kit: _KafkaKit,
 ) -> None:
@@ -82,6 +83,7 @@ async def test_a_batch_that_is_damaged_is_kept_and_the_next_is_derived(kit: _Kaf
     assert all(letter.value[16:] == batch[16:] for letter in letters)
 
 
+@pytest.mark.extended
 async def test_a_large_batch_below_the_limit_is_derived(kafka: str, prefix: str) -> None:
     kit = _KafkaKit(kafka, prefix)
     await kit.create_topics()
@@ -93,6 +95,7 @@ async def test_a_large_batch_below_the_limit_is_derived(kafka: str, prefix: str)
     await kit.log.stop()
 
 
+@pytest.mark.extended
 async def test_what_a_disk_did_to_a_batch_is_noticed_and_passed(
     killable_kafka: LocalStack, prefix: str
 ) -> None:
@@ -124,6 +127,7 @@ def _large(times: int) -> bytes:
     return b'{"type":"user","sessionId":"s","x":"' + block * times + b'"}'
 
 
+@pytest.mark.extended
 async def test_a_letter_that_its_topic_does_not_take_is_cut(kafka: str, prefix: str) -> None:
     kit = _KafkaKit(kafka, prefix)
     await kit.create_topics()
@@ -173,6 +177,7 @@ async def test_readers_of_a_partition_hold_only_some_of_what_a_fetch_brought(
     await kit.log.stop()
 
 
+@pytest.mark.extended
 async def test_what_was_read_of_them_leaves_the_memory_at_once(kit: _KafkaKit) -> None:
     """Workers collect no cycles, and an error holds its frames, which hold what they unpacked."""
     batches = [bomb(codec, 40, 64 * 1024) for codec in WRITERS]

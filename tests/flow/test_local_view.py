@@ -38,6 +38,7 @@ def folder(tmp_path: Path) -> Path:
     return write_sample(tmp_path / "projects")
 
 
+@pytest.mark.extended
 def test_the_figures_are_those_of_a_replay(folder: Path, tmp_path: Path) -> None:
     Run(folder, tmp_path / "local").all()
     records: list[Record] = []
@@ -86,6 +87,7 @@ class KilledError(Exception):
     """The process was killed."""
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("last", [2, 4, 6])
 def test_a_run_that_was_killed_between_commits_is_continued(
     folder: Path, tmp_path: Path, last: int
@@ -103,6 +105,7 @@ def test_a_run_that_was_killed_between_commits_is_continued(
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
+@pytest.mark.extended
 def test_what_is_added_later_is_read_on_with_the_stored_state(folder: Path, tmp_path: Path) -> None:
     whole = {path: path.read_bytes() for path in folder.rglob("*.jsonl")}
     for path, content in whole.items():
@@ -152,6 +155,7 @@ def _rename(folder: Path) -> None:
     path.rename(folder / "other" / path.name)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("change", [_cut, _replace, _delete, _delete_subagent, _rename])
 @pytest.mark.parametrize("is_later", [False, True], ids=["while it reads", "between two runs"])
 def test_after_any_change_the_figures_are_those_of_a_fresh_reading(
@@ -167,6 +171,7 @@ def test_after_any_change_the_figures_are_those_of_a_fresh_reading(
     assert changed["files"] != before["files"] or changed["views"] != before["views"]
 
 
+@pytest.mark.extended
 def test_hours_that_have_left_do_not_come_back_when_a_file_is_deleted(tmp_path: Path) -> None:
     folder = tmp_path / "p"
     for seed, begin_s in enumerate((1_680_000_000, 1_767_225_600)):
@@ -181,6 +186,7 @@ def test_hours_that_have_left_do_not_come_back_when_a_file_is_deleted(tmp_path: 
     assert {hour[:12] for hour in hours} == {b"hour:2026-01"}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("pieces", [4, 6])
 def test_what_was_read_just_before_another_file_is_lost_stays(
     folder: Path, tmp_path: Path, pieces: int
@@ -219,12 +225,14 @@ def test_a_copy_keeps_its_session_when_the_first_file_is_deleted(
     assert changed == figures(tmp_path / "fresh")
 
 
+@pytest.mark.extended
 def test_other_rules_read_everything_again(folder: Path, tmp_path: Path) -> None:
     first = Run(folder, tmp_path / "local").all()
     again = Run(folder, tmp_path / "local", "other rules").all()
     assert sorted(again.read) == sorted(first.read)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"x" * 5_000])
 def test_a_damaged_file_is_filled_again(folder: Path, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "local").write_bytes(content)

@@ -106,6 +106,7 @@ async def test_messages_that_a_broker_lost_stop_the_worker(
     assert "lost its last messages and took others" in await _error(derived)
 
 
+@pytest.mark.extended
 async def test_a_last_message_that_has_expired_is_no_contradiction(
     derived: DeriveKit, log: FaultyLog
 ) -> None:
@@ -118,6 +119,7 @@ async def test_a_last_message_that_has_expired_is_no_contradiction(
     assert await derived.events() == expected([*MESSAGES, *OTHERS])
 
 
+@pytest.mark.extended
 async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     derived: DeriveKit, log: FaultyLog
 ) -> None:
@@ -154,6 +156,7 @@ async def test_a_new_worker_that_went_on_in_a_recreated_topic_took_no_copy(log: 
     assert "nothing that it still holds shows it is a copy" in await _error(kit)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_seen_late", [False, True])
 async def test_what_a_worker_derived_before_tells_a_copy_from_a_recreated_topic(
     derived: DeriveKit, log: FaultyLog, monkeypatch: pytest.MonkeyPatch, *, is_seen_late: bool
@@ -193,6 +196,7 @@ async def test_records_without_a_state_stops_the_worker(derived: DeriveKit, log:
     assert "context.state has no state of them" in await _error(derived)
 
 
+@pytest.mark.extended
 async def test_an_older_backup_of_the_state_stops_the_worker(
     derived: DeriveKit, log: FaultyLog
 ) -> None:
@@ -206,6 +210,7 @@ async def test_an_older_backup_of_the_state_stops_the_worker(
     assert "context.state knows nothing of" in await _error(derived)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("grown", [False, True])
 async def test_recreated_records_stop_the_worker(
     derived: DeriveKit, log: FaultyLog, *, grown: bool
@@ -258,6 +263,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_watch, "LOOK_S", 0.02)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("topic", ["context.events", "context.state", "agent.messages"])
 async def test_a_topic_that_is_recreated_under_a_quiet_worker_stops_it(
@@ -327,6 +333,7 @@ async def test_records_recreated_under_a_busy_worker_are_not_continued(
     assert await derived.events() == [[]] * 4
 
 
+@pytest.mark.extended
 async def test_a_second_group_over_the_same_topics_writes_nothing_twice(log: FaultyLog) -> None:
     kit = DeriveKit(log, "", HastyClock())
     await kit.create_topics()
@@ -346,6 +353,7 @@ async def test_a_second_group_over_the_same_topics_writes_nothing_twice(log: Fau
     }
 
 
+@pytest.mark.extended
 async def test_a_write_by_something_else_is_noticed_before_the_next_commit(
     derived: DeriveKit,
 ) -> None:

@@ -107,6 +107,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("batch", "restore_every"), [(1, 5), (13, 2), (100, 0), (10_000, 0)])
 def test_batches_and_restores_change_no_record(batch: int, restore_every: int) -> None:
     done = run(SAMPLES, batch, restore_every)
@@ -158,6 +159,7 @@ def test_a_session_within_its_time_stays() -> None:
     assert done.evicted == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("batch", "restore_every"), [(1, 0), (67, 1), (5_000, 0)])
 def test_idleness_does_not_depend_on_batching(batch: int, restore_every: int) -> None:
     """Also of a session that comes back, and of one whose whole life is within one batch."""
@@ -179,6 +181,7 @@ def test_a_timestamp_from_the_past_evicts_no_session() -> None:
     assert done.evicted == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("batch", "restore_every"), [(13, 1), (5_000, 0)])
 @pytest.mark.parametrize("wrong", [1, CLAIMS - 1])
 def test_a_wrong_clock_evicts_no_session_and_time_advances(

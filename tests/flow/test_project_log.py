@@ -64,6 +64,7 @@ async def _project(kit: ProjectKit, *, at_least: int = 1) -> None:
     assert await kit.documents(at_least) == await kit.expected()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "records", [list, lambda: old()[:50], new], ids=["empty", "shorter", "longer"]
 )
@@ -77,6 +78,7 @@ async def test_another_log_is_projected_from_its_beginning(
     await _project(other, at_least=2)
 
 
+@pytest.mark.extended
 async def test_another_log_is_noticed_where_nothing_else_tells(
     kit: ProjectKit, store: FaultyViews
 ) -> None:
@@ -133,6 +135,7 @@ async def test_a_record_of_another_program_is_none_that_is_in_the_views(
     assert reason == "record 0 of the log is not the one that is in the views"
 
 
+@pytest.mark.extended
 async def test_a_build_of_another_log_begins_again(
     kit: ProjectKit, store: FaultyViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ from tests.flow.project_kit import (
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
+@pytest.mark.extended
 @QUICK
 @given(logs(), st.lists(st.integers(0, 60), max_size=5), st.booleans())
 def test_batching_does_not_matter(log: list[LogRecord], cuts: list[int], strict: bool) -> None:
@@ -53,6 +54,7 @@ def test_batching_does_not_matter(log: list[LogRecord], cuts: list[int], strict:
     assert stored(store) == wanted(log)
 
 
+@pytest.mark.extended
 @QUICK
 @given(logs(), st.integers(8, 30), st.lists(st.integers(0, 60), max_size=3))
 def test_cutting_a_batch_into_calls_does_not_matter(
@@ -67,6 +69,7 @@ def test_cutting_a_batch_into_calls_does_not_matter(
     assert stored(store) == wanted(log)
 
 
+@pytest.mark.extended
 @QUICK
 @given(logs(), st.lists(st.integers(0, 60), min_size=1, max_size=5), st.data())
 def test_applying_a_batch_again_changes_nothing(
@@ -110,6 +113,7 @@ class Fragile(FaultyViews):
             raise CrashError
 
 
+@pytest.mark.extended
 @QUICK
 @given(logs(), st.lists(st.integers(0, 60), max_size=5), st.integers(1, 12), st.booleans())
 def test_a_crash_at_any_point_gives_the_same_result(
@@ -137,6 +141,7 @@ def test_a_crash_at_any_point_gives_the_same_result(
         asyncio.run(run())
 
 
+@pytest.mark.extended
 @QUICK
 @given(logs(), st.lists(st.integers(0, 60), max_size=5), st.integers(1, 5))
 def test_lost_replies_change_nothing(log: list[LogRecord], cuts: list[int], lost: int) -> None:

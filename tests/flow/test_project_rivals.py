@@ -14,6 +14,8 @@ from streams.ports import Batch, LogRecord, ViewStore
 from tests.doubles.dump import dump
 from tests.flow.project_kit import SAMPLE, projector_of, wanted
 
+pytestmark = pytest.mark.extended
+
 LOG = SAMPLE[:120]
 END = LOG[-1].offset + 2
 

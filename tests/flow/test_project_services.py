@@ -24,6 +24,7 @@ RECORDS = [record for turn in zip_longest(*sample_records()) for record in turn 
 SOME, MORE = RECORDS[: len(RECORDS) // 2], RECORDS[len(RECORDS) // 2 :]
 
 
+@pytest.mark.extended
 async def test_redis_holds_the_fold_while_workers_join_and_leave(
     kafka: str, redis_url: str, topic_prefix: str, key_prefix: str
 ) -> None:
@@ -105,6 +106,7 @@ async def test_a_worker_waits_for_a_full_redis(own_stack: Callable[..., LocalSta
 KEYS = ("recent", "pressure", "idle", "stats", "live", "held", "pos", "s:", "c:", "e:", "r:")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
 async def test_a_key_that_is_lost_is_rebuilt(
@@ -127,6 +129,7 @@ async def test_a_key_that_is_lost_is_rebuilt(
     await store.stop()
 
 
+@pytest.mark.extended
 async def test_a_topic_that_is_created_again_is_read_from_its_beginning(
     kafka: str, redis_url: str, topic_prefix: str, key_prefix: str
 ) -> None:
@@ -160,6 +163,7 @@ async def recreate(kit: ProjectKit) -> None:
     await until(patient(is_new))
 
 
+@pytest.mark.extended
 async def test_two_groups_of_projectors_share_a_key_prefix(redis_url: str, key_prefix: str) -> None:
     """They take turns: slow, but every document is right, and the heartbeats tell of it."""
     log, store = MemoryLog(SystemClock()), RedisViews(redis_url, key_prefix)

@@ -54,6 +54,7 @@ async def test_the_project_worker_goes_on_after_a_failover(pair: RedisPair) -> N
     await store.stop()
 
 
+@pytest.mark.extended
 async def test_a_worker_that_only_a_replica_answers_is_not_live(pair: RedisPair) -> None:
     """At first it is not ready; a restart may help where its settings have changed since."""
     store = RedisViews(pair.url)

@@ -87,6 +87,7 @@ async def by_session(kit: DeriveKit) -> BySession:
     return dict(records)
 
 
+@pytest.mark.extended
 async def test_redriven_messages_give_the_same_records_as_correctly_published_ones(
     any_kit: DeriveKit,
 ) -> None:
@@ -158,6 +159,7 @@ class Dying:
         await self._producer.stop()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("sent", [700, 5_400])
 async def test_a_stopped_redrive_continues_without_duplicates(kit: DeriveKit, sent: int) -> None:
     """Not even in a session that has forgotten the first of those that were sent."""
@@ -180,6 +182,7 @@ async def test_a_stopped_redrive_continues_without_duplicates(kit: DeriveKit, se
     assert await by_session(kit) == of_right_publishing(messages)
 
 
+@pytest.mark.extended
 async def test_redriving_messages_already_derived_gives_no_records(any_kit: DeriveKit) -> None:
     kit = any_kit
     await kit.append(published(kit, MESSAGES))

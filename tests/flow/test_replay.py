@@ -205,6 +205,7 @@ def test_standard_input_is_read_as_a_container(command: Command) -> None:
     assert readings(result) == [(SESSION, "main", 10_000), (SESSION, "main", 20_000)]
 
 
+@pytest.mark.extended
 def test_a_closed_output_pipe_is_not_an_error(command: Command, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", *(body(f"u{n}", 10_000 + n) for n in range(30_000)))
     process = command.start("replay", str(path))

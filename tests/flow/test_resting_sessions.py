@@ -53,6 +53,7 @@ def over_months(chance: random.Random) -> list[LogRecord]:
     return [message._replace(offset=offset) for offset, message in whole]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("batch", "restore_every", "values"),
     [(1, 0, MemoryValues), (13, 3, TemporaryValues), (101, 0, TemporaryValues)],
@@ -123,6 +124,7 @@ def test_a_batch_puts_few_sessions_to_rest() -> None:
     assert state.sessions == 51
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("messages_each", [2, 20])
 def test_sessions_in_use_do_not_pile_up_in_a_backlog(messages_each: int) -> None:
     state, offset = new_state(), 0

@@ -168,6 +168,7 @@ def adversary() -> Iterator[bytes]:
         yield codec.dumps(own(10_000 + number) | boundary)
 
 
+@pytest.mark.extended
 def test_the_state_of_one_session_is_bounded_whatever_is_sent() -> None:
     state, stored = new_state(), dict[bytes, bytes]()
     largest = 0

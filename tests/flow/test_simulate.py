@@ -147,6 +147,7 @@ def test_no_text_has_terminal_escapes(sample: list[SimulatedMessage]) -> None:
     assert not any(b"\\u001b" in each.value or b"\x1b" in each.value for each in sample)
 
 
+@pytest.mark.extended
 def test_a_folder_a_stream_and_keyed_messages_give_the_same_readings(
     command: Command, tmp_path: Path, sample: list[SimulatedMessage]
 ) -> None:
@@ -265,6 +266,7 @@ def test_a_folder_that_is_not_empty_is_rejected(command: Command, tmp_path: Path
     assert "not empty" in result.stderr
 
 
+@pytest.mark.extended
 def test_a_file_that_is_not_empty_is_not_overwritten(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     file.touch()
@@ -277,6 +279,7 @@ def test_a_file_that_is_not_empty_is_not_overwritten(command: Command, tmp_path:
     assert file.read_bytes() == written
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -310,6 +313,7 @@ def test_rate_and_duration_limit_the_messages(command: Command) -> None:
     assert 10 <= len(result.stdout.splitlines()) <= 30
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("option", ["--sessions", "--messages", "--turns"])
 def test_the_sample_takes_no_option_that_it_would_ignore(command: Command, option: str) -> None:
     done = command("simulate", "--sample", option, "3")

@@ -55,6 +55,7 @@ async def test_a_batch_is_one_dead_letter_with_its_offsets_and_bytes(mixed: Deri
     assert len(await mixed.dead_letters()) == 3
 
 
+@pytest.mark.extended
 async def test_a_letter_of_a_batch_is_committed_once_whatever_commit_is_cut(
     mixed: DeriveKit, log: FaultyLog
 ) -> None:

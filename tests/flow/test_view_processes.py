@@ -80,6 +80,7 @@ def _resumed(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.extended
 def test_processes_write_what_one_writes(
     tmp_path: Path, others: ReadingProcesses, reports: list[str]
 ) -> None:
@@ -91,6 +92,7 @@ def test_processes_write_what_one_writes(
     assert reports == []
 
 
+@pytest.mark.extended
 def test_sessions_in_several_files_are_read_in_order(
     tmp_path: Path, others: ReadingProcesses
 ) -> None:
@@ -104,6 +106,7 @@ def test_sessions_in_several_files_are_read_in_order(
     }
 
 
+@pytest.mark.extended
 def test_hours_and_models_are_counted_as_in_one_process(
     tmp_path: Path, others: ReadingProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_process_keeps_nothing_of_the_files_that_it_has_derived(tmp_path: Path
         gc.enable()
 
 
+@pytest.mark.extended
 def test_what_is_reported_as_read_is_written(tmp_path: Path, others: ReadingProcesses) -> None:
     folder = write_sample(tmp_path / "p")
     sessions: list[int] = []
@@ -168,6 +172,7 @@ def test_what_is_reported_as_read_is_written(tmp_path: Path, others: ReadingProc
     assert sessions == [len(contents(tmp_path / "alone")["sessions"])]
 
 
+@pytest.mark.extended
 def test_a_file_that_changes_meanwhile_is_read_again(
     tmp_path: Path, others: ReadingProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_file_that_changes_meanwhile_is_read_again(
     assert str(path) in run.read
 
 
+@pytest.mark.extended
 def test_a_process_that_dies_leaves_the_reading_to_this_one(
     tmp_path: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +217,7 @@ def test_a_process_that_dies_leaves_the_reading_to_this_one(
     assert reports == ["a process that reads died (signal SIGKILL): one process reads on alone"]
 
 
+@pytest.mark.extended
 def test_a_file_that_a_process_cannot_read_is_read_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +233,7 @@ def test_a_file_that_a_process_cannot_read_is_read_here(
     assert contents(tmp_path / "several") == contents(tmp_path / "alone")
 
 
+@pytest.mark.extended
 @pytest.mark.service
 def test_ctrl_c_ends_all_processes_of_a_view(tmp_path: Path) -> None:
     options = SimulationOptions(sessions=20, turns=20, providers=("claude",))

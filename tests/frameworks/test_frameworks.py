@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "build" / "frameworks" / "bin" / "python"
 
 pytestmark = [
+    pytest.mark.extended,
     pytest.mark.slow,
     pytest.mark.skipif(
         not PYTHON.exists() and not os.environ.get("CI"), reason="needs `make frameworks-setup`"

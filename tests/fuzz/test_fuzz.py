@@ -20,6 +20,7 @@ from tests.test_compiled import COMPILED_RUN
 INPUTS = 2_400
 
 
+@pytest.mark.extended
 def test_no_message_is_too_much() -> None:
     portion = Fuzzer(1, 0).run(INPUTS)
     assert portion.failures == []
@@ -27,11 +28,13 @@ def test_no_message_is_too_much() -> None:
     assert len(portion.outcomes) > 18, "most kinds of records and dead letters"
 
 
+@pytest.mark.extended
 def test_a_portion_is_the_same_whenever_it_runs() -> None:
     first, again, other = [Fuzzer(2, number).run(240).digests for number in (1, 1, 2)]
     assert first == again != other
 
 
+@pytest.mark.extended
 def test_nothing_of_a_portion_stays() -> None:
     fuzzer = Fuzzer(3, 0)
     fuzzer.run(240)
@@ -74,6 +77,7 @@ PLANTED: dict[str, tuple[object, str, object]] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(COMPILED_RUN, reason="compiled modules do not look each other's names up")
 @pytest.mark.parametrize("name", PLANTED)
 def test_what_is_broken_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,6 +95,7 @@ def _copies(body: dict[str, Any], *names: str) -> Any:
     return [bytes(40 * len(found)) for _ in found] and found
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(COMPILED_RUN, reason="as above")
 @pytest.mark.parametrize(("kind", "planted"), [("slow", _all_pairs), ("memory", _copies)])
 def test_what_takes_more_than_its_size_is_found(

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def test_telemetry_is_read_or_refused(body: bytes, kind: Any, form: Any) -> None
         list(messages_of(items_of(kind, form, body), WithoutMessage()))
 
 
+@pytest.mark.extended
 @given(st.lists(_ITEMS, max_size=4))
 def test_every_message_of_telemetry_can_be_published(items: list[TelemetryItem]) -> None:
     without, read_back = WithoutMessage(), BodyMessages()

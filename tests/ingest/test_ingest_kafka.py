@@ -69,6 +69,7 @@ class Publishing:
                 return 0
 
 
+@pytest.mark.extended
 async def test_a_broker_killed_before_it_acknowledges_loses_nothing_that_was_accepted(
     ingest: Served, killable_kafka: LocalStack, prefix: str
 ) -> None:
@@ -92,6 +93,7 @@ async def test_a_broker_killed_before_it_acknowledges_loses_nothing_that_was_acc
     assert ingest.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.extended
 async def test_killed_servers_and_brokers_under_load_lose_nothing_that_was_accepted(
     ingest: Served, killable_kafka: LocalStack, prefix: str
 ) -> None:
@@ -113,6 +115,7 @@ async def test_killed_servers_and_brokers_under_load_lose_nothing_that_was_accep
     assert ingest.end(signal.SIGINT) == 0
 
 
+@pytest.mark.extended
 async def test_a_publisher_with_a_token_publishes_what_curl_would_send(
     command: Command, port: int, kafka: str, prefix: str, tmp_path: Path
 ) -> None:
@@ -145,6 +148,7 @@ def test_a_token_reads_or_publishes(command: Command) -> None:
     assert "not a valid publisher name" in wrong.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("settings", "explained"),
     [

@@ -133,6 +133,7 @@ async def test_refusals_before_the_body_is_read_are_as_described(path: str) -> N
     assert large.status_code == 413
 
 
+@pytest.mark.extended
 async def test_a_broker_that_does_not_answer_is_as_described(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

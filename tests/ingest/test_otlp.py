@@ -375,6 +375,7 @@ async def test_what_is_no_otlp_is_explained(
     assert server.records() == []
 
 
+@pytest.mark.extended
 async def test_an_away_broker_is_503_with_retry_after_and_a_status_in_the_same_form() -> None:
     log = await memory()
     log.away = True

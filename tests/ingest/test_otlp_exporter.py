@@ -30,7 +30,7 @@ from tests.npm_files import ROOT, fetched
 from tests.patience import PATIENCE_S
 from tests.serve.redis_kit import Served, until
 
-pytestmark = pytest.mark.service
+pytestmark = [pytest.mark.extended, pytest.mark.service]
 
 
 @pytest.fixture

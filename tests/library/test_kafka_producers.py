@@ -65,6 +65,7 @@ async def publisher(kafka: str, **options: int) -> KafkaProducer:
     return producer
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("size", "linger_ms"), [(10_000, 0), (10_000, 3_600_000), (10, 0)])
 async def test_send_waits_at_the_bound_for_a_broker_that_does_not_answer(
     kafka: str, prefix: str, broker: Broker, size: int, linger_ms: int

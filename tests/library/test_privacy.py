@@ -35,6 +35,7 @@ def test_any_session_gives_the_same_records(plan: tuple[list[Action], bool]) -> 
     check_same_records(write("s-1", actions, transcript=transcript))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_gives_the_same_records(provider: str) -> None:
     sample, more = (

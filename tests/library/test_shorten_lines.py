@@ -102,6 +102,7 @@ def long_line(shape: str) -> Line:
     return line_of(value)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", LONG_INPUTS)
 async def test_a_line_of_10_or_50_mb_gives_the_same_through_publish_and_replay(shape: str) -> None:
     line = long_line(shape)

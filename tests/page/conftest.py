@@ -40,8 +40,11 @@ NARROW: ViewportSize = {"width": 390, "height": 844}
 
 
 def _chromium() -> str:
-    return shutil.which("chromium") or missing(
-        "no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)"
+    # The shell is the same engine without a browser around it: two thirds of the CPU time.
+    return (
+        shutil.which("chromium-headless-shell")
+        or shutil.which("chromium")
+        or missing("no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)")
     )
 
 

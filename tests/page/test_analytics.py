@@ -14,6 +14,7 @@ from tests.page.told import NOW_MS
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: Api) -> None:
     total = filled.stats["total"]
     kinds = ("manual", "automatic", "unknown_trigger")
@@ -43,6 +44,7 @@ async def test_figures_match_the_aggregates(page: Page, page_url: str, filled: A
     assert sum(int(count) for count in counts) == total["pre_tokens"]["count"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "reading", [None, {"files": 0, "read_files": 0, "bytes": 0, "read_bytes": 0}]
 )
@@ -66,6 +68,7 @@ async def test_an_error_of_the_page_itself_is_named_as_such(
     await expect(page.locator(".note")).not_to_contain_text("doctor")
 
 
+@pytest.mark.extended
 async def test_averages_and_percentiles_are_one_figure_each(
     page: Page, page_url: str, filled: Api
 ) -> None:
@@ -87,6 +90,7 @@ async def test_averages_and_percentiles_are_one_figure_each(
     await expect(card).to_contain_text("average 151K · median ~167K · p95 171K")
 
 
+@pytest.mark.extended
 async def test_messages_between_compactions_and_saved_tokens_are_shown(
     page: Page, page_url: str, filled: Api
 ) -> None:
@@ -110,6 +114,7 @@ async def test_messages_between_compactions_and_saved_tokens_are_shown(
     )
 
 
+@pytest.mark.extended
 async def test_bars_have_the_edges_of_the_servers_buckets(
     page: Page, page_url: str, filled: Api
 ) -> None:

@@ -13,6 +13,7 @@ from tests.page.told import NOW_MS
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:
     hour, told = next(
         (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
@@ -28,6 +29,7 @@ async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, fille
     assert re.fullmatch("[0-9]{1,2} [A-Z][a-z]+ 2026, [0-9:]{5} \N{EN DASH} [0-9:]{5}", words)
 
 
+@pytest.mark.extended
 async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Api) -> None:
     assert filled.sessions
     await page.goto(f"{page_url}#/analytics")
@@ -39,6 +41,7 @@ async def test_the_range_is_in_the_address(page: Page, page_url: str, filled: Ap
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("days", "name"), [(0, "24 hours"), (3, "7 days"), (20, "30 days"), (90, "All"), (900, "All")]
 )

@@ -11,7 +11,7 @@ from streams.serve.api.totals import added_up
 from tests.page.conftest import NARROW, WIDE
 from tests.page.pretend import Api
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 

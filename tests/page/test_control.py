@@ -35,6 +35,7 @@ def command(**more: Any) -> dict[str, Any]:
     return asdict(known)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_the_latest_decision_and_command_are_shown(page: Page, told: Told, api: Api) -> None:
     assert told.agent.session_id == SESSION

@@ -11,6 +11,7 @@ from tests.page.pretend import Api, judged
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_sessions_of_an_unknown_runtime_can_be_selected(
     page: Page, page_url: str, sampled: Api
 ) -> None:

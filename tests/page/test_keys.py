@@ -8,6 +8,7 @@ from tests.page.pretend import Api
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_arrow_keys_move_between_sessions(page: Page, page_url: str, sampled: Api) -> None:
     sampled.many(300)
     await page.goto(page_url)
@@ -48,6 +49,7 @@ async def test_arrow_keys_work_from_anywhere_and_a_question_mark_lists_the_keys(
     await expect(dialog).to_have_count(0)
 
 
+@pytest.mark.extended
 async def test_enter_in_the_search_opens_the_first_match(
     page: Page, page_url: str, sampled: Api
 ) -> None:

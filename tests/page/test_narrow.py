@@ -60,6 +60,7 @@ async def fits(page: Page, state: str) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], state
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_the_list_fits_in_every_state(page: Page, page_url: str, long: Api) -> None:
     long.reading = {"files": 10_024, "read_files": 5_000, "bytes": 2_000, "read_bytes": 1_000}
@@ -100,6 +101,7 @@ async def test_the_list_fits_in_every_state(page: Page, page_url: str, long: Api
     await fits(page, "no sessions")
 
 
+@pytest.mark.extended
 async def test_a_session_fits_in_every_state(page: Page, page_url: str, long: Api) -> None:
     await page.goto(f"{page_url}#/session/{ID}")
     await expect(page.locator(".item.compaction").first).to_be_visible()
@@ -115,6 +117,7 @@ async def test_a_session_fits_in_every_state(page: Page, page_url: str, long: Ap
     await fits(page, "several sessions")
 
 
+@pytest.mark.extended
 async def test_analytics_fits_and_its_tables_say_that_they_scroll(
     page: Page, page_url: str, long: Api
 ) -> None:
@@ -147,6 +150,7 @@ CUT = """
 """
 
 
+@pytest.mark.extended
 async def test_no_figure_of_the_list_is_cut_or_covered_at_any_width(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:

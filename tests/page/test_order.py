@@ -51,6 +51,7 @@ async def test_live_sessions_come_before_silent_ones(
     await expect(names).to_have_text(["d", "f", "b", "c", "e", "a"])
 
 
+@pytest.mark.extended
 async def test_sessions_without_times_are_not_live(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -77,6 +78,7 @@ async def test_sessions_without_times_are_not_live(
     await expect(page.locator(".facts").first).to_contain_text("Last activityunknown")
 
 
+@pytest.mark.extended
 @pytest.mark.own_context
 async def test_a_click_on_a_head_sorts_by_its_column(
     page: Page, page_url: str, sampled: Api

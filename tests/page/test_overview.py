@@ -39,6 +39,7 @@ DRAWN_TO_THE_END = """
 """
 
 
+@pytest.mark.extended
 async def test_unknown_sizes_are_labelled_and_have_no_bar(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_size_unknown_since_a_clear_is_not_attributed_to_a_compaction(
     await expect(state).to_have_text("unknown since cleared")
 
 
+@pytest.mark.extended
 async def test_an_attempt_with_an_unknown_outcome_is_not_shown_as_failed(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -128,6 +130,7 @@ async def test_unreported_parts_are_shown_as_unknown_and_not_0(
     await expect(tip).to_have_text("Context window: unknown input + unknown cache tokens")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("show", ["high", "compacting"])
 async def test_a_known_session_appears_once_it_matches_the_filter(
     page: Page, page_url: str, sampled: Api, show: str
@@ -156,6 +159,7 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
     await expect(rows).to_have_count(2)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", [".", "..", "a/b?c#d", "\0", "\u0436" * 1_500, "half \ud800"])
 async def test_a_session_of_any_id_has_a_page(
     page: Page, page_url: str, sampled: Api, name: str
@@ -188,6 +192,7 @@ async def test_an_id_of_dots_that_is_entered_opens_its_session(
     await expect(page.locator(".session-head .id")).to_have_text("..")
 
 
+@pytest.mark.extended
 async def test_an_update_reuses_the_existing_elements(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -244,6 +249,7 @@ async def test_a_compaction_is_seen_in_the_row_as_it_begins_and_ends(
     await expect(row.locator(".state")).to_contain_text("unknown")
 
 
+@pytest.mark.extended
 async def test_a_long_list_has_few_elements_and_can_be_scrolled_to_its_end(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -283,6 +289,7 @@ async def test_colours_follow_severity(page: Page, page_url: str, sampled: Api) 
         await expect(meter).to_have_attribute("data-severity", level)
 
 
+@pytest.mark.extended
 async def test_a_filter_is_kept_in_the_address_and_sent_to_the_server(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -300,6 +307,7 @@ async def test_a_filter_is_kept_in_the_address_and_sent_to_the_server(
     await expect(page).to_have_url(f"{page_url}#/")
 
 
+@pytest.mark.extended
 async def test_the_tooltip_breaks_the_size_down(page: Page, page_url: str, sampled: Api) -> None:
     view = sampled.one()
     view["chains"]["main"].update(

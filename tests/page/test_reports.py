@@ -57,6 +57,7 @@ def _flat(blocks: Iterable[Iterable[Record]]) -> Iterable[Record]:
     return (record for block in blocks for record in block)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report", "share"])
 async def test_files_ask_for_nothing_and_are_accessible(
@@ -83,6 +84,7 @@ async def test_files_ask_for_nothing_and_are_accessible(
     await context.close()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 async def test_files_fit_and_their_policy_forbids_connections(
     browser: Browser, files: dict[str, Path], size: ViewportSize

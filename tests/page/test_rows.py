@@ -79,6 +79,7 @@ async def test_labels_fit_and_truncated_text_is_in_the_title(
         assert words in title
 
 
+@pytest.mark.extended
 async def test_going_back_from_a_session_focuses_its_row(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -150,6 +151,7 @@ async def test_a_window_that_the_size_passed_is_unknown_in_plain_words(
     await expect(gauge).to_contain_text("window unknown · the size passed the assumed 200K")
 
 
+@pytest.mark.extended
 async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -187,6 +189,7 @@ async def test_an_estimate_is_marked_and_its_tooltip_names_the_source(
     await expect(page.get_by_role("tooltip")).not_to_contain_text("Estimated")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_estimates_follow_what_they_rest_on(page: Page, page_url: str, sampled: Api) -> None:
     sampled.many(300)

@@ -15,6 +15,7 @@ def compaction(page: Page) -> Locator:
     return page.locator(".item.compaction")
 
 
+@pytest.mark.extended
 async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told: Told) -> None:
     agent = told.agent
     agent.respond(NOW_MS - 100_000, THRESHOLD + 500)
@@ -44,6 +45,7 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
     await expect(compaction(page)).to_have_count(1)
 
 
+@pytest.mark.extended
 async def test_a_failed_compaction_shows_the_reason(page: Page, told: Told) -> None:
     told.agent.compacting(NOW_MS - 9_000)
     await told.tell()
@@ -94,6 +96,7 @@ async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) ->
     await expect(messages).to_contain_text("0 since the last compaction or reset · ")
 
 
+@pytest.mark.extended
 async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> None:
     for used in (170_000, 181_000):
         told.agent.respond(NOW_MS, used)
@@ -113,6 +116,7 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     await expect(tip).to_contain_text("Automatic compaction is due.")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("enabled", "words"),
     [
@@ -150,6 +154,7 @@ async def test_a_compaction_that_is_due_does_not_wait_until_context_is_low(
     await expect(hero).not_to_contain_text("when context is low")
 
 
+@pytest.mark.extended
 async def test_automatic_compactions_that_were_seen_are_named(
     page: Page, told: Told, api: Api
 ) -> None:
@@ -178,6 +183,7 @@ async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> 
     )
 
 
+@pytest.mark.extended
 async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     for number in range(3):
         told.agent.respond(
@@ -195,6 +201,7 @@ async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
 
 
+@pytest.mark.extended
 async def test_a_subagent_has_one_name_and_all_lanes_one_labelled_scale(
     page: Page, told: Told, api: Api
 ) -> None:
@@ -245,6 +252,7 @@ async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
     assert told.agent.session_id == SESSION
 
 
+@pytest.mark.extended
 async def test_no_two_ticks_of_a_short_session_have_the_same_label(
     page: Page, page_url: str, told: Told, api: Api, charts: str
 ) -> None:
@@ -263,6 +271,7 @@ async def test_no_two_ticks_of_a_short_session_have_the_same_label(
     assert page_url in page.url
 
 
+@pytest.mark.extended
 async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
     page: Page, told: Told
 ) -> None:
@@ -279,6 +288,7 @@ async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
     assert end < 0.97 * width  # the size after it is unknown, which is a gap
 
 
+@pytest.mark.extended
 async def test_without_times_sizes_are_shown_record_by_record(
     page: Page, told: Told, api: Api
 ) -> None:
@@ -293,6 +303,7 @@ async def test_without_times_sizes_are_shown_record_by_record(
     await expect(chart).to_be_visible()
 
 
+@pytest.mark.extended
 async def test_records_are_shown_on_demand(page: Page, told: Told) -> None:
     await expect(page.locator(".raw-card pre")).to_be_empty()
     await page.get_by_role("heading", name="Raw records").click()
@@ -304,6 +315,7 @@ async def test_records_are_shown_on_demand(page: Page, told: Told) -> None:
     assert told.agent.session_id == SESSION
 
 
+@pytest.mark.extended
 async def test_a_reload_keeps_the_session_and_its_filter(page: Page, told: Told) -> None:
     await page.get_by_role("button", name="Warnings").click()
     await page.reload()

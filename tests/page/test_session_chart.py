@@ -10,6 +10,7 @@ from tests.page.told import NOW_MS, SESSION, Told
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_compactions_and_resets_are_drawn_over_the_grid(
     page: Page, told: Told, charts: str
 ) -> None:
@@ -80,6 +81,7 @@ async def test_warnings_have_the_colours_of_the_bar(page: Page, told: Told) -> N
     assert await words.evaluate(colour) == share == colours[5]
 
 
+@pytest.mark.extended
 async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, charts: str) -> None:
     assert charts
     assert told.agent.session_id == SESSION

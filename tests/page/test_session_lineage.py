@@ -9,7 +9,7 @@ from tests.page.conftest import NARROW
 from tests.page.pretend import Api
 from tests.page.told import NOW_MS, SESSION, Told
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
 FORK = "7d1f4c52-aaaa-4bbb-8ccc-000000000002"
 COPIED = (

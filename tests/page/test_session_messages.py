@@ -52,6 +52,7 @@ def serve_text(api: Api, *, is_cut: bool = False) -> None:
     api.texts = api_over(views, conversations=OneConversation(SESSION, fold.result))
 
 
+@pytest.mark.extended
 async def test_all_messages_are_shown_with_markers_that_expand(
     page: Page, told: Told, api: Api
 ) -> None:
@@ -91,6 +92,7 @@ async def test_all_messages_are_shown_with_markers_that_expand(
     await expect(page.get_by_role("button", name="Show older messages")).to_be_hidden()
 
 
+@pytest.mark.extended
 async def test_what_is_no_longer_kept_is_counted(page: Page, told: Told, api: Api) -> None:
     assert told.agent.session_id == SESSION
     serve_text(api, is_cut=True)
@@ -103,6 +105,7 @@ async def test_what_is_no_longer_kept_is_counted(page: Page, told: Told, api: Ap
     await expect(page.get_by_role("button", name="Show older messages")).to_be_hidden()
 
 
+@pytest.mark.extended
 async def test_a_session_whose_text_is_not_kept_says_how_to_keep_it(
     page: Page, told: Told, api: Api
 ) -> None:

@@ -23,6 +23,7 @@ OWN = {
 }
 
 
+@pytest.mark.extended
 async def test_a_receipt_shows_every_figure_and_the_lost_turns(
     page: Page, told: Told, api: Api
 ) -> None:
@@ -61,6 +62,7 @@ async def test_a_receipt_and_its_session_show_what_they_cost(page: Page, told: T
     await expect(page.locator(".hero .facts")).to_contain_text("Costat least ~$")
 
 
+@pytest.mark.extended
 async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
     page: Page, told: Told
 ) -> None:
@@ -73,6 +75,7 @@ async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
     await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), output unknown")
 
 
+@pytest.mark.extended
 async def test_an_inherited_compaction_is_none_of_the_sessions_own(
     page: Page, told: Told, api: Api
 ) -> None:

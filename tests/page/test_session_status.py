@@ -56,6 +56,7 @@ def expected(case: Case) -> dict[str, Any]:
     }
 
 
+@pytest.mark.extended
 async def test_each_row_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
     await stop_clock(page, NOW_MS)
@@ -70,6 +71,7 @@ async def test_each_row_shows_its_verdict(page: Page, page_url: str, api: Api) -
         assert words.startswith(WORDS.get(case.state, (case.state,))), case.name
 
 
+@pytest.mark.extended
 async def test_each_session_shows_its_verdict(page: Page, page_url: str, api: Api) -> None:
     cases = fill(api)
     await stop_clock(page, NOW_MS)

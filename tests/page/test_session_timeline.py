@@ -9,6 +9,7 @@ from tests.page.told import NOW_MS, SESSION, Told
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 async def test_small_steps_are_folded_between_compactions_resets_and_warnings(
     page: Page, told: Told
 ) -> None:
@@ -59,6 +60,7 @@ async def test_the_timeline_is_in_the_order_of_time(page: Page, told: Told) -> N
     await expect(heading).to_contain_text("Timeline latest first, by time (")
 
 
+@pytest.mark.extended
 async def test_entries_without_a_time_keep_their_place_in_the_log(
     page: Page, told: Told, api: Api
 ) -> None:

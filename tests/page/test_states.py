@@ -11,6 +11,7 @@ from tests.page.pretend import Api
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_without_sessions_instructions_are_shown(
     page: Page, page_url: str, api: Api, sample: Any
@@ -31,6 +32,7 @@ async def test_a_loading_state_is_shown(page: Page, page_url: str, api: Api) -> 
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
 
 
+@pytest.mark.extended
 async def test_an_error_is_shown_with_a_remedy(
     page: Page, page_url: str, api: Api, sample: Any
 ) -> None:
@@ -45,6 +47,7 @@ async def test_an_error_is_shown_with_a_remedy(
     await expect(page.locator(".rows .row:visible")).to_have_count(len(api.sessions))
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_an_unavailable_server_is_reported_and_the_rows_stay(
     page: Page, page_url: str, sampled: Api
@@ -117,6 +120,7 @@ async def test_a_line_separator_in_an_id_does_not_interrupt_the_feed(
     assert await feed_requests(page, 2) == ["1:0", "2"]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty", "sampled")
 async def test_repeated_feed_disconnects_increase_the_retry_delay(
     page: Page, page_url: str
@@ -190,6 +194,7 @@ async def test_a_stalled_projector_is_reported(page: Page, page_url: str, sample
     await expect(page.locator(".notice.warn")).to_contain_text("contextgauge project")
 
 
+@pytest.mark.extended
 async def test_a_token_is_requested_and_kept_out_of_the_address(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -205,6 +210,7 @@ async def test_a_token_is_requested_and_kept_out_of_the_address(
     assert page.url == f"{page_url}#/"
 
 
+@pytest.mark.extended
 async def test_a_refused_token_is_reported_at_its_input_field(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -252,6 +258,7 @@ async def test_a_missing_session_is_reported(page: Page, page_url: str, sampled:
     await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
 
 
+@pytest.mark.extended
 async def test_an_id_prefix_opens_the_session_or_lists_all_matches(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -278,6 +285,7 @@ async def test_an_unknown_address_shows_page_not_found(page: Page, page_url: str
     await expect(page.get_by_role("heading", name="No sessions yet")).to_be_visible()
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_an_unavailable_server_is_reported_once_where_nothing_is_shown(
     page: Page, page_url: str, sampled: Api
@@ -304,6 +312,7 @@ async def test_an_unavailable_server_is_reported_once_where_nothing_is_shown(
     await expect(page.locator(".rows .row:visible")).to_have_count(len(sampled.sessions))
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty", "sampled")
 async def test_the_feed_of_an_unavailable_server_is_retried_every_few_seconds(
     page: Page, page_url: str
@@ -326,6 +335,7 @@ async def test_the_feed_of_an_unavailable_server_is_retried_every_few_seconds(
     assert 2_250 <= max(waits) <= 3_750  # not 10 s, however long it is away
 
 
+@pytest.mark.extended
 async def test_without_the_chart_library_the_table_is_shown(
     page: Page, page_url: str, sampled: Api
 ) -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 TITLE = "Move the shop's cart to the new API, and keep <b>checkout</b> as it is: " + "x" * 120
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
     page: Page, page_url: str, api: Api, sample: Any, size: Any
@@ -61,6 +62,7 @@ async def test_a_title_is_shown_in_the_list_and_on_the_sessions_page(
     await expect(page.locator("h1 + .session-title")).to_be_hidden()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
     page: Page, page_url: str, api: Api, sample: Any, size: Any
@@ -92,6 +94,7 @@ async def test_the_divider_of_silent_sessions_covers_no_line_of_a_titled_row(
     assert covered == []
 
 
+@pytest.mark.extended
 async def test_titles_are_searched_where_they_are_shown(
     page: Page, page_url: str, sampled: Api
 ) -> None:

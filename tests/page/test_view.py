@@ -21,6 +21,7 @@ def now_ms() -> int:
     return int(time.time() * 1_000)
 
 
+@pytest.mark.extended
 async def test_sessions_of_transcripts_appear_and_grow(
     page: Page, command: Command, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def _until(log: Path, words: str, times: int = 1) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.extended
 def test_a_worker_survives_a_broker_restart_and_stops_after_a_password_change(
     own: Secured, command: Command, tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.commands import Command
 from tests.secure.services import PASSWORD, Secured
 
@@ -40,6 +42,7 @@ def test_an_authority_that_is_not_trusted(secured_kafka: Secured, command: Comma
     assert "CONTEXTGAUGE_KAFKA_CA_FILE" in found["kafka.access"]["found"]
 
 
+@pytest.mark.extended
 def test_a_user_without_rights(secured_kafka: Secured, command: Command, prefix: str) -> None:
     names = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "PARTITIONS": "1"}
     admin = names | secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-512")

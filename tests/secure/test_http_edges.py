@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from streams.cli.exits import Exit
 from streams.edge.telemetry.server import listening, port_of
@@ -17,6 +18,8 @@ from tests.otlp_collector import collecting
 from tests.patience import PATIENCE_S
 from tests.secure.services import PASSWORD, Secured, component
 from tests.serve.redis_kit import Served, until
+
+pytestmark = pytest.mark.extended
 
 
 @asynccontextmanager

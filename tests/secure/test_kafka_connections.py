@@ -11,6 +11,7 @@ from tests.secure.services import PASSWORD, Secured
 EXIT_CONFIG = 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("listener", "mechanism"),
     [
@@ -57,6 +58,7 @@ def _refused(command: Command, settings: dict[str, str]) -> str:
     return line
 
 
+@pytest.mark.extended
 def test_a_wrong_password_or_user(secured_kafka: Secured, command: Command) -> None:
     for mechanism in ("PLAIN", "SCRAM-SHA-512"):
         settings = secured_kafka.kafka_settings("sasl_ssl", "admin", mechanism)
@@ -74,6 +76,7 @@ def test_a_mechanism_that_the_listener_lacks(secured_kafka: Secured, command: Co
     assert told.endswith("SCRAM-SHA-256")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("listener", "port", "told"),
     [
@@ -110,6 +113,7 @@ def test_a_broker_of_an_unknown_authority(
     assert "CONTEXTGAUGE_KAFKA_CA_FILE" in told
 
 
+@pytest.mark.extended
 def test_a_broker_of_another_name(secured_kafka: Secured, command: Command) -> None:
     address = f"127.0.0.1:{secured_kafka.ports['ssl']}"
     settings = _settings(secured_kafka, "ssl", BOOTSTRAP_SERVERS=address)
@@ -133,6 +137,7 @@ def test_a_broker_that_advertises_another_name(secured_kafka: Secured, command: 
     assert "as its brokers call themselves" in told
 
 
+@pytest.mark.extended
 def test_a_client_certificate_that_the_broker_requires(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
@@ -156,6 +161,7 @@ def test_a_client_certificate_that_the_broker_requires(
     assert "missing" in opened.stdout, opened.stderr
 
 
+@pytest.mark.extended
 def test_invalid_certificate_and_key_files(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
@@ -177,6 +183,7 @@ def test_invalid_certificate_and_key_files(
     assert client.key.exists()
 
 
+@pytest.mark.extended
 def test_an_unavailable_broker_is_not_a_config_error(
     secured_kafka: Secured, command: Command
 ) -> None:

@@ -52,6 +52,7 @@ def _ended(worker: subprocess.Popen[str]) -> str:
     return log
 
 
+@pytest.mark.extended
 def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
     granted: Secured, command: Command
 ) -> None:
@@ -151,6 +152,7 @@ targets = ["nobody"]
 """
 
 
+@pytest.mark.extended
 def test_control_needs_only_its_rights_and_reports_missing_ones(
     granted: Secured, command: Command, tmp_path: Path
 ) -> None:
@@ -184,6 +186,7 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     assert "GroupAuthorizationFailedError" in refused
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("part", "told"),
     [

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from contextgauge.clock import SystemClock
 from streams.edge.memory.log import MemoryLog
 from streams.edge.redis.access import RedisAccess
@@ -13,6 +15,8 @@ from tests.flow.test_rebuild import MORE, SOME
 from tests.patience import PATIENCE_S
 from tests.secure.documented import redis_acl
 from tests.secure.services import PASSWORD, Secured
+
+pytestmark = pytest.mark.extended
 
 PREFIX = "rebuilding"
 

@@ -8,6 +8,8 @@ import pytest
 from tests.commands import Command
 from tests.secure.services import PASSWORD, Secured, url_with
 
+pytestmark = pytest.mark.extended
+
 EXIT_CONFIG = 2
 
 

@@ -17,6 +17,8 @@ from tests.commands import Command
 from tests.patience import PATIENCE_S
 from tests.secure.services import SESSION_MS, Secured
 
+pytestmark = pytest.mark.extended
+
 _LIFETIMES = 3
 """For so many sessions one after the other there is traffic."""
 

@@ -58,6 +58,7 @@ CHANGES: tuple[dict[str, str], ...] = (
 )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("arguments", "changed"),
     [*((one, {}) for one in COMMANDS), *((("derive",), changed) for changed in CHANGES)],
@@ -89,6 +90,7 @@ def test_help_shows_no_password(
         assert _clean(done.stdout + done.stderr)
 
 
+@pytest.mark.extended
 def test_debug_logs_and_the_process_list_show_no_password(
     secured_kafka: Secured, command: Command, tmp_path: Path, prefix: str
 ) -> None:

@@ -32,6 +32,7 @@ def test_each_behaviour_has_an_example_a_test_or_a_reason() -> None:
     assert [each.behaviour.split(".")[0] for each in edge_cases] == [*map(str, range(1, 15))]
 
 
+@pytest.mark.extended
 def test_named_tests_are_collected(request: pytest.FixtureRequest) -> None:
     """They exist, pytest finds them, and nothing skips them."""
     names = defaultdict(set)

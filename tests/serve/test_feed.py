@@ -202,6 +202,7 @@ async def test_an_outage_within_the_feed_loses_nothing(records: list[Record]) ->
     assert server.reported_by_partition(found) == server.by_partition(records[20:])
 
 
+@pytest.mark.extended
 async def test_redis_is_read_once_for_all_listeners(records: list[Record]) -> None:
     views = Counting()
     server = Server(views=views)

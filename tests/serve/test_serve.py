@@ -53,6 +53,7 @@ def _by_partition(ids: list[tuple[str, str]]) -> list[list[str]]:
     return parts
 
 
+@pytest.mark.extended
 async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     projection: Projection, served: Served, records: list[Record]
 ) -> None:
@@ -94,6 +95,7 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     assert served.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.extended
 async def test_a_stopping_server_disconnects_its_listeners(
     projection: Projection, served: Served, records: list[Record]
 ) -> None:
@@ -112,6 +114,7 @@ async def _rest(events: AsyncIterator[tuple[str, str, object]]) -> list[object]:
     return [event async for event in events]
 
 
+@pytest.mark.extended
 async def test_the_number_of_listeners_is_limited(
     projection: Projection, served: Served, records: list[Record]
 ) -> None:
@@ -141,6 +144,7 @@ async def _status(url: str) -> int:
         return answer.status_code
 
 
+@pytest.mark.extended
 async def test_a_redis_outage_is_reported_and_recovered_from(
     command: Command, port: int, own_stack: Callable[..., LocalStack], records: list[Record]
 ) -> None:
@@ -167,6 +171,7 @@ async def test_a_redis_outage_is_reported_and_recovered_from(
     assert served.end(signal.SIGINT) == 0
 
 
+@pytest.mark.extended
 async def test_a_failover_of_redis_is_followed_and_a_wrong_server_for_long_is_not_live(
     command: Command, port: int, tmp_path: Path, records: list[Record]
 ) -> None:
@@ -194,6 +199,7 @@ async def test_a_failover_of_redis_is_followed_and_a_wrong_server_for_long_is_no
         pair.stop()
 
 
+@pytest.mark.extended
 async def test_a_server_starts_before_redis_does(command: Command, port: int) -> None:
     served = Served(command, port)
     await served.start()
@@ -202,6 +208,7 @@ async def test_a_server_starts_before_redis_does(command: Command, port: int) ->
     assert served.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.extended
 async def test_a_reader_with_the_documented_rights_is_enough(
     projection: Projection, served: Served, key_prefix: str, records: list[Record]
 ) -> None:
@@ -237,6 +244,7 @@ async def _first(
         yield await anext(events)
 
 
+@pytest.mark.extended
 async def test_tokens_are_created_stored_and_revoked(
     projection: Projection, served: Served, command: Command, tmp_path: Path
 ) -> None:
@@ -261,6 +269,7 @@ async def test_tokens_are_created_stored_and_revoked(
     assert token not in json.dumps(command("token", "ann").stdout)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

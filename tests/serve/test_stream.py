@@ -166,6 +166,7 @@ class Counting(asyncio.Protocol):
         self._rest = b"" if end < 0 else whole[end:].replace(b"event: record\n", b"")[-13:]
 
 
+@pytest.mark.extended
 @pytest.mark.has_long_form
 async def test_many_clients_get_every_record_from_one_reader_of_the_views(
     records: list[Record],

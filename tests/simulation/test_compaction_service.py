@@ -14,6 +14,8 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.mutants import control, find
 from tests.simulation.runner import simulating
 
+pytestmark = pytest.mark.extended
+
 FIRST = int(os.environ.get("SIMULATION_SEED", "1"))
 RUNS = int(os.environ.get("SIMULATION_RUNS", "10000" if LONG else "20"))
 PORTION = 50

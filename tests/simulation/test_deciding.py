@@ -10,6 +10,8 @@ from tests.conftest import LONG
 from tests.simulation.deciding import DecidingWorld, violations
 from tests.simulation.virtual_loop import run_virtually
 
+pytestmark = pytest.mark.extended
+
 FIRST = int(os.environ.get("SIMULATION_SEED", "1"))
 RUNS = int(os.environ.get("SIMULATION_RUNS", "5000" if LONG else "40"))
 PORTION = 20

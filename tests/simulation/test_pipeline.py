@@ -34,6 +34,7 @@ def _simulating() -> Iterator[None]:
         yield
 
 
+@pytest.mark.extended
 def test_all_runs_of_some_seeds_are_clean() -> None:
     results = {seed: result_of(schedule_of(seed, OPEN)) for seed in range(1, CLEAN_RUNS)}
     assert not {seed: result for seed, result in results.items() if result}
@@ -45,6 +46,7 @@ def _trace(schedule: Schedule) -> list[str]:
     return lines
 
 
+@pytest.mark.extended
 def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
     schedules = [schedule_of(seed) for seed in range(1, 10)]
     schedules += [control_schedule_of(seed) for seed in range(1, 3)]
@@ -54,6 +56,7 @@ def test_a_seed_gives_the_same_run_whatever_ran_before() -> None:
     assert sum(map(len, first)) > 10 * len(first)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
 def test_a_run_does_not_depend_on_the_order_of_sets(hash_seed: str) -> None:
     script = (
@@ -88,6 +91,7 @@ def test_all_kinds_of_disasters_are_drawn() -> None:
     assert drawn >= {kind for kinds in DISASTERS.values() for kind in kinds}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "mistake",
     [
@@ -101,6 +105,7 @@ def test_a_planted_mistake_is_found(mistake: tuple[str, str]) -> None:
     assert find((*mistake, 50)).seed
 
 
+@pytest.mark.extended
 def test_a_schedule_is_shrunk_to_what_shows_the_violation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

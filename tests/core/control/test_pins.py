@@ -117,6 +117,7 @@ def test_a_free_rewording_is_taken_for_absence(said_by_user: str, same: str) -> 
     assert judged([turn(said_by_user)], summary(same)).lost == (said_by_user,)
 
 
+@pytest.mark.extended
 def test_the_time_of_a_check_grows_with_the_number_of_turns() -> None:
     words = [*(f"w{number}" for number in range(300)), *(["the", "of", "and", "build"] * 16)]
 
@@ -196,6 +197,7 @@ def test_many_checks_of_a_worker_do_no_more_together_than_one_may(grams: list[st
     assert allowance.work(2_000_000).left == most
 
 
+@pytest.mark.extended
 def test_turns_of_frequent_words_are_known_in_a_long_conversation() -> None:
     """Sentences of a few words over and over: the rarest n-grams have thousands of places."""
     rng = random.Random(1)  # noqa: S311 -- no secret

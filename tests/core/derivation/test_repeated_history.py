@@ -5,6 +5,7 @@ from tests.core.derivation.state_kit import with_causes
 from tests.core.given import SESSION, Given, user
 
 
+@pytest.mark.extended
 def test_r4_a_line_that_is_written_again_is_known_for_as_long_as_a_new_one() -> None:
     told = Given()
     old = user("old")

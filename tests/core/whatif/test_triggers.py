@@ -92,6 +92,7 @@ def simulated() -> list[ChainLog]:
     return read_logs(derived(options, 9_000))
 
 
+@pytest.mark.extended
 def test_simulated_compactions_are_reproduced_or_an_attempt_before_them_failed(
     simulated: list[ChainLog],
 ) -> None:

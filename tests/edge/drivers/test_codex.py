@@ -242,6 +242,7 @@ async def test_a_process_that_stays_is_killed() -> None:
     assert (await as_process("stays").compact(THREAD, None)).outcome == "done"
 
 
+@pytest.mark.extended
 async def test_a_process_that_hangs_is_interrupted_and_ended() -> None:
     limit_s = 5 * PATIENCE
     result = await as_process("hangs", limit_s).compact(THREAD, None)

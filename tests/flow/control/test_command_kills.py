@@ -73,6 +73,7 @@ class MortalWorker:
             await asyncio.wait([self.running], timeout=0.01)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("act", [_nothing, _cancelled, _talking, _cleared, _failing])
 async def test_a_worker_dies_at_each_step(act: Act) -> None:
     for dies_at in range(1, MOST_STEPS):
@@ -160,6 +161,7 @@ async def test_a_broker_that_is_away() -> None:
     await kit.check()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(SEED, SEED + RUNS))
 async def test_anything_may_happen(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 -- no secret

@@ -76,6 +76,7 @@ async def test_an_automatic_request_is_refused_where_nothing_is_known(kit: Comma
     assert outcome.reason == "it is not known yet whose session it is"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_kept", [True, False])
 async def test_what_a_person_asked_for_waits_until_the_session_is_known(
     kit: CommandKit, *, is_kept: bool

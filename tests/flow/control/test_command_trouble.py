@@ -108,6 +108,7 @@ async def test_messages_that_expired_since_the_plan_fail_the_command_alone(kit: 
     assert "cannot be read" in (outcome.reason or "")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_scattered", [False, True])
 async def test_a_swap_that_cannot_be_checked_is_repeated_with_the_same_plan(
     kit: CommandKit, *, is_scattered: bool
