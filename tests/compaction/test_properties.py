@@ -8,6 +8,8 @@ import os
 import random
 from dataclasses import replace
 
+import pytest
+
 from contextgauge.compaction.carried.audit import audit
 from contextgauge.compaction.compactor import Compactor
 from contextgauge.compaction.counting import ESTIMATE

@@ -1,5 +1,7 @@
 """R4 in a session as long as any: what is written again is known as long as it goes on."""
 
+import pytest
+
 from streams.core.derivation.known_causes import BLOCK, KEPT, cause_hash, is_known
 from tests.core.derivation.state_kit import with_causes
 from tests.core.given import SESSION, Given, user
