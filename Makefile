@@ -59,7 +59,7 @@ view: $(VENV)/.runtime $(PAGE)/uPlot.esm.js  ## The page of the sessions on this
 # worker collects all tests, which takes some seconds of a core.
 WORKERS := 4
 test-fast: WORKERS := 2
-check-compiled check-measured: WORKERS := 3
+check-compiled check-measured: WORKERS := 2
 TESTS := tests
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)
 

@@ -76,9 +76,14 @@ def _copier(cls: type[Any]) -> Callable[[Any], Any]:
     scope: dict[str, Any] = {"new": object.__new__, "open": cls.__init__.__globals__["open"]}
     names = (field.name for field in dataclasses.fields(cls))
     body = "".join(f"    result.{name} = self.{name}\n" for name in names)
-    exec(f"def copy(self):\n    result = new(open)\n{body}    return result", scope)  # noqa: S102 -- as dataclasses does
-    copy: Callable[[Any], Any] = scope["copy"]
-    return copy
+    return _function("copy(self)", f"    result = new(open)\n{body}    return result\n", scope)
+
+
+def _function(head: str, body: str, scope: dict[str, Any]) -> Callable[..., Any]:
+    """Return a function that is written for the fields of one class."""
+    exec(f"def {head}:\n{body}", scope)  # noqa: S102 -- as dataclasses does
+    function: Callable[..., Any] = scope[head.partition("(")[0]]
+    return function
 
 
 def copied(cls: Callable[..., Instance], source: object, **others: object) -> Instance:
@@ -116,10 +121,7 @@ def _reader(cls: type[Any]) -> Callable[[Any], dict[str, Any]]:
     if len(names) > _DISPLAYED:
         stored = "".join(f"    result[{name!r}] = self.{name}\n" for name in names)
         body = f"    result = empty.copy()\n{stored}    return result\n"
-    scope: dict[str, Any] = {"empty": dict.fromkeys(names)}
-    exec(f"def read(self):\n{body}", scope)  # noqa: S102 -- as dataclasses does
-    read: Callable[[Any], dict[str, Any]] = scope["read"]
-    return read
+    return _function("read(self)", body, {"empty": dict.fromkeys(names)})
 
 
 def maker(cls: Callable[Arguments, Instance]) -> Callable[Arguments, Instance]:
@@ -129,9 +131,7 @@ def maker(cls: Callable[Arguments, Instance]) -> Callable[Arguments, Instance]:
     """
     arguments, scope, fields = _parameters(cls)
     body = ["    self = new(open)\n", *fields, "    self.__class__ = frozen\n    return self\n"]
-    exec(f"def make({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
-    make: Callable[Arguments, Instance] = scope["make"]
-    return make
+    return _function(f"make({arguments})", "".join(body), scope)
 
 
 def opened(instance: object) -> Any:  # noqa: ANN401 -- of the instance's fields, but not frozen
@@ -152,8 +152,7 @@ def _add_init(cls: type[Any]) -> None:
     scope["set_class"] = object.__dict__["__class__"].__set__
     body = ["    set_class(self, open)\n", *fields, "    set_class(self, frozen)\n"]
     arguments = f"self, {arguments}" if arguments else "self"
-    exec(f"def __init__({arguments}):\n{''.join(body)}", scope)  # noqa: S102 -- as dataclasses does
-    cls.__init__ = scope["__init__"]
+    cls.__init__ = _function(f"__init__({arguments})", "".join(body), scope)
     cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
 
 
@@ -200,10 +199,7 @@ def _set_values(self: Any, values: tuple[Any, ...]) -> None:  # noqa: ANN401 -- 
 @cache
 def _tuple_reader(cls: Any) -> Callable[[Any], tuple[Any, ...]]:  # noqa: ANN401 -- as above
     values = "".join(f"self.{field.name}, " for field in dataclasses.fields(cls))
-    scope: dict[str, Any] = {}
-    exec(f"def read(self):\n    return ({values})", scope)  # noqa: S102 -- as dataclasses does
-    read: Callable[[Any], tuple[Any, ...]] = scope["read"]
-    return read
+    return _function("read(self)", f"    return ({values})\n", {})
 
 
 @cache
@@ -216,9 +212,7 @@ def _setter(cls: Any) -> Callable[[Any, tuple[Any, ...]], None]:  # noqa: ANN401
     }
     targets = "".join(f"self.{field.name}, " for field in dataclasses.fields(cls))
     body = f"    set_class(self, open)\n    ({targets}) = values\n    set_class(self, frozen)\n"
-    exec(f"def set_all(self, values):\n{body}", scope)  # noqa: S102 -- as dataclasses does
-    set_all: Callable[[Any, tuple[Any, ...]], None] = scope["set_all"]
-    return set_all
+    return _function("set_all(self, values)", body, scope)
 
 
 def _refuse_setting(self: object, name: str, value: object) -> None:

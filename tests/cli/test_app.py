@@ -190,6 +190,7 @@ def test_a_worker_serves_metrics_and_stops_gracefully(
     assert [json.loads(line)["event"] for line in rest.splitlines()][-1] == "stopped"
 
 
+@pytest.mark.extended
 def test_a_worker_waits_for_an_unavailable_broker(command: Command) -> None:
     worker = command.start("derive", LOG_FORMAT="json")
     assert worker.stderr is not None

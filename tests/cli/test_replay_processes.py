@@ -119,6 +119,7 @@ def test_several_processes_give_what_one_gives(
     assert capsys.readouterr().err == errors
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("small_tasks")
 def test_views_of_several_processes_are_those_of_one(folder: Path) -> None:
     sources = sources_of([str(folder)])

@@ -209,6 +209,7 @@ def test_a_figure_says_on_how_many_rows_it_stands(text: str, expected: ExpectedA
         assert stands[question].startswith(f"{number:,} "), question
 
 
+@pytest.mark.extended
 def test_what_lacks_a_part_is_a_bound_and_figures_are_exact(
     text: str, expected: ExpectedAnswers
 ) -> None:
@@ -256,6 +257,7 @@ def test_rows_are_in_the_order_of_their_bars(text: str) -> None:
     assert ranked > 5
 
 
+@pytest.mark.extended
 def test_the_file_has_all_it_needs(text: str) -> None:
     report = Report(text)
     assert report.outside == []

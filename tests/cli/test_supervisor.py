@@ -52,6 +52,7 @@ def test_a_second_signal_ends_all_at_once(runs: Runs) -> None:
     assert not run.is_running()
 
 
+@pytest.mark.extended
 def test_each_process_has_the_whole_time_limit(runs: Runs) -> None:
     run = runs("deaf", "--processes", "2", STOP_TIMEOUT_S="1")
     run.working()
@@ -81,6 +82,7 @@ def test_when_one_is_killed_all_stop(runs: Runs) -> None:
     assert not run.is_running()
 
 
+@pytest.mark.extended
 def test_when_one_is_stopped_by_a_signal_all_stop_with_exit_1(runs: Runs) -> None:
     run = runs("orderly", "--processes", "2")
     pids = run.working()
@@ -125,6 +127,7 @@ def test_one_address_reports_on_all(runs: Runs) -> None:
     assert run.ask("/healthz")[0] == 200
 
 
+@pytest.mark.extended
 def test_static_members_have_ids_of_their_own(runs: Runs) -> None:
     run = runs("orderly", DERIVE_PROCESSES="2", INSTANCE_ID="node")
     run.working()
@@ -132,6 +135,7 @@ def test_static_members_have_ids_of_their_own(runs: Runs) -> None:
     assert run.end() == Exit.DONE
 
 
+@pytest.mark.extended
 def test_the_option_overrides_the_setting(runs: Runs) -> None:
     run = runs("orderly", "--processes", "1", DERIVE_PROCESSES="2", INSTANCE_ID="node")
     run.until("works")

@@ -112,6 +112,7 @@ def _ask(address: str, path: str) -> tuple[int, dict[str, object]]:
         return error.code, json.load(error)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["derive", "project"])
 def test_a_worker_whose_broker_hangs_stops_in_time(
     command: Command,

@@ -69,6 +69,7 @@ def deriver(partition: int) -> Deriver:
     return Deriver(RULES, misrouted_check(partition, PARTITIONS))
 
 
+@pytest.mark.extended
 @settings(max_examples=400)
 @given(st.integers(0, PARTITIONS - 1), st.lists(parts, min_size=1, max_size=8))
 def test_a_message_read_in_place_derives_what_its_record_does(

@@ -32,6 +32,7 @@ def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]
     return found
 
 
+@pytest.mark.extended
 def test_from_publishing_to_reading(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_an_unreachable_redis_is_reported(command: Command) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.extended
 def test_live_requires_publish(command: Command) -> None:
     done = command("simulate", "--sample", "--live")
     assert (done.returncode, done.stdout) == (2, "")

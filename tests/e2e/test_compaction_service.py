@@ -86,6 +86,7 @@ class Commands:
         return [data for data in found if isinstance(data, CompactionDecided)]
 
 
+@pytest.mark.extended
 async def test_a_session_is_compacted_by_its_threshold_and_on_request(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

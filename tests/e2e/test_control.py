@@ -126,6 +126,7 @@ async def end(worker: "subprocess.Popen[str]") -> int:
     return await asyncio.to_thread(worker.wait, 30)
 
 
+@pytest.mark.extended
 async def test_workers_share_the_partitions_and_a_stopped_one_leaves_no_alert_unsent(
     kafka: str, prefix: str, command: Command, tmp_path: Path, hook: Hook
 ) -> None:

@@ -48,6 +48,7 @@ LOG_LINE = re.compile(r"\[(debug|info|warning|error) *\]|Traceback|never retriev
 COMPACTION = re.compile(r"Compaction #\d+ \(\w+\) took [\d.]+ \w+.*: [\d,]+ → [\d,]+ tokens")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("stack_parts")
 def test_simulated_sessions_go_through_kafka_and_redis(command: Command, tmp_path: Path) -> None:
     command.environment |= {"TMPDIR": str(tmp_path)}
@@ -162,6 +163,7 @@ def test_the_demo_runs_on_given_transcripts(command: Command, tmp_path: Path) ->
     _shown(done.stdout, "messages of 3 sessions became", STOPPED)
 
 
+@pytest.mark.extended
 def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) -> None:
     notes = tmp_path / "notes.md"
     notes.write_text("# Notes\n\nNone of these lines is a message.\n")

@@ -41,6 +41,7 @@ def answered(command: Command, question: str, folder: Path) -> list[dict[str, An
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.extended
 def test_a_topic_is_exported_once_and_then_what_is_new(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -222,6 +222,7 @@ def test_an_idle_pipe_is_left_at_once(
     assert "omit --follow" in followed.stderr
 
 
+@pytest.mark.extended
 def test_the_first_malformed_lines_are_reported(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

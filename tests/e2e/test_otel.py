@@ -104,6 +104,7 @@ async def test_nothing_is_lost_when_workers_are_killed_and_the_collector_is_away
     await log.stop()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("variables", "words"),
     [

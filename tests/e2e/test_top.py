@@ -280,6 +280,7 @@ def test_suspending_top_restores_the_terminal(
     assert opened.end() == 0
 
 
+@pytest.mark.extended
 def test_once_prints_a_frame_for_pipes(
     command: Command, settings: dict[str, str], records: list[Record]
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_complete_compaction_is_read_again_for_its_duration() -> None:
     assert fold.missing_compactions([again.record]) == []
 
 
+@pytest.mark.extended
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(logs(), st.integers(1, 30))
 def test_no_call_exceeds_its_estimated_size(log: list[LogRecord], records: int) -> None:

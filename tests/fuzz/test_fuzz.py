@@ -43,6 +43,7 @@ def test_nothing_of_a_portion_stays() -> None:
     assert mutator() is None, "a run of many portions would take more and more memory"
 
 
+@pytest.mark.extended
 def test_no_other_entrance_takes_too_much() -> None:
     assert run_entrances(1, 0, 20) == []
 

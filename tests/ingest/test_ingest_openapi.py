@@ -38,6 +38,7 @@ def _check(document: Any, path: str, answer: httpx.Response) -> None:
         Draft202012Validator(whole).validate(answer.json())
 
 
+@pytest.mark.extended
 async def test_both_documents_are_valid_openapi(server: IngestServer) -> None:
     for document in (
         await _document(server),

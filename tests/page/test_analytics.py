@@ -134,6 +134,7 @@ async def test_bars_have_the_edges_of_the_servers_buckets(
     )
 
 
+@pytest.mark.extended
 async def test_manual_compactions_are_compared_with_automatic_ones(
     page: Page, page_url: str, filled: Api
 ) -> None:
@@ -155,6 +156,7 @@ async def test_manual_compactions_are_compared_with_automatic_ones(
     ]  # fmt: skip
 
 
+@pytest.mark.extended
 async def test_durations_are_compared_only_from_three_known_ones_of_each(
     page: Page, page_url: str, filled: Api
 ) -> None:
@@ -256,6 +258,7 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
     assert found["times"] == ["125 ms", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
 
 
+@pytest.mark.extended
 async def test_figures_of_two_generations_are_never_mixed(
     page: Page, page_url: str, filled: Api
 ) -> None:

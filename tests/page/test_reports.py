@@ -103,6 +103,7 @@ async def test_files_fit_and_their_policy_forbids_connections(
     await context.close()
 
 
+@pytest.mark.extended
 async def test_a_shared_session_is_replayed_step_by_step(
     browser: Browser, files: dict[str, Path]
 ) -> None:

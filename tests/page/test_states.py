@@ -63,6 +63,7 @@ async def test_an_unavailable_server_is_reported_and_the_rows_stay(
     await expect(page.locator(".notice.bad")).to_have_count(0)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
 async def test_unreadable_figures_are_reported_and_not_shown_as_live(
     page: Page, page_url: str, sampled: Api

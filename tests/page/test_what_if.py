@@ -58,6 +58,7 @@ async def test_another_size_is_compared_with_what_was_recorded(
     await expect(rules).to_have_text("compact_boundaryR1921")
 
 
+@pytest.mark.extended
 async def test_an_own_size_and_another_window(page: Page, told: Told, api: Api) -> None:
     grown(told)
     await told.tell()

@@ -17,6 +17,7 @@ def _examine(command: Command, settings: dict[str, str]) -> tuple[int, dict[str,
     return done.returncode, {item["id"]: item for item in reversed(document["checks"])}
 
 
+@pytest.mark.extended
 def test_kafka_with_tls_and_a_user(secured_kafka: Secured, command: Command, prefix: str) -> None:
     names = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "PARTITIONS": "1"}
     settings = names | secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-256")

@@ -206,6 +206,7 @@ def test_a_worker_reports_the_right_it_lacks(
         granted.acl(words)
 
 
+@pytest.mark.extended
 def test_a_reader_of_views_cannot_write_and_no_user_reads_other_keys(granted: Secured) -> None:
     client = granted.redis()
     client.set("another:key", "1")

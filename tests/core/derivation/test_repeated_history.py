@@ -1,13 +1,10 @@
 """R4 in a session as long as any: what is written again is known as long as it goes on."""
 
-import pytest
-
 from streams.core.derivation.known_causes import BLOCK, KEPT, cause_hash, is_known
 from tests.core.derivation.state_kit import with_causes
 from tests.core.given import SESSION, Given, user
 
 
-@pytest.mark.extended
 def test_r4_a_line_that_is_written_again_is_known_for_as_long_as_a_new_one() -> None:
     told = Given()
     old = user("old")

@@ -91,8 +91,8 @@ LEFT JOIN compaction_timing AS timing ON timing.boundary_id = boundary.id
 WHERE boundary.inherited IS NOT TRUE;
 
 -- One row per epoch: what a chain has after `begin_sequence` and before `end_sequence` (null: its end),
--- with the compactions that begin and end it (null: its first, a reset), and the responses in it, in
--- the epoch before and in the one after.
+-- with the compactions that begin and end it (null: its first, a reset), the first warning in it from
+-- 70% used on, and the responses in it, in the epoch before and in the one after.
 CREATE OR REPLACE VIEW epochs AS
 WITH begins AS (
     SELECT session_id, chain, 0 AS sequence, NULL AS compaction_id FROM readings
@@ -130,13 +130,31 @@ counted AS (
         AND readings.sequence > begin_sequence
         AND (end_sequence IS NULL OR readings.sequence < end_sequence)
     GROUP BY spans.session_id, spans.chain, begin_sequence, end_sequence, begun_by, ended_by
+),
+warned AS (
+    SELECT spans.session_id, spans.chain, begin_sequence, min(warnings.sequence) AS warned_sequence
+    FROM spans
+    JOIN warnings
+        ON warnings.session_id = spans.session_id
+        AND warnings.chain = spans.chain
+        AND warnings.sequence > begin_sequence
+        AND (end_sequence IS NULL OR warnings.sequence < end_sequence)
+        AND threshold_percent >= 70
+    GROUP BY spans.session_id, spans.chain, begin_sequence
 )
 SELECT
-    *,
+    counted.*,
+    warned_sequence,
     lag(responses) OVER chains AS responses_before,
     lead(responses) OVER chains AS responses_after
 FROM counted
-WINDOW chains AS (PARTITION BY session_id, chain ORDER BY begin_sequence);
+LEFT JOIN warned
+    ON warned.session_id = counted.session_id
+    AND warned.chain = counted.chain
+    AND warned.begin_sequence = counted.begin_sequence
+WINDOW chains AS (
+    PARTITION BY counted.session_id, counted.chain ORDER BY counted.begin_sequence
+);
 
 -- Readings by their places in epochs: the first response of one has `since` 1, its last `until` 1.
 -- `is_after` and `is_before` are of a compaction that has responses before and after it.

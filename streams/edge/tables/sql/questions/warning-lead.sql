@@ -1,31 +1,15 @@
 -- How many responses before an automatic compaction did its first warning from 70% used on come?
-WITH warned AS (
-    SELECT
-        compactions.id,
-        compactions.session_id,
-        compactions.chain,
-        compactions.sequence AS boundary,
-        min(warnings.sequence) AS warning
+WITH leads AS (
+    SELECT compactions.id, warned_sequence AS warning, count(readings.id) AS responses
     FROM compactions
     JOIN epochs ON epochs.ended_by = compactions.id
-    LEFT JOIN warnings
-        ON warnings.session_id = compactions.session_id
-        AND warnings.chain = compactions.chain
-        AND warnings.sequence > epochs.begin_sequence
-        AND warnings.sequence < compactions.sequence
-        AND warnings.threshold_percent >= 70
-    WHERE compactions."trigger" = 'auto'
-    GROUP BY 1, 2, 3, 4
-),
-leads AS (
-    SELECT warned.id, warned.warning, count(readings.id) AS responses
-    FROM warned
     LEFT JOIN readings
-        ON readings.session_id = warned.session_id
-        AND readings.chain = warned.chain
-        AND readings.sequence > warned.warning
-        AND readings.sequence < warned.boundary
-    GROUP BY warned.id, warned.warning
+        ON readings.session_id = epochs.session_id
+        AND readings.chain = epochs.chain
+        AND readings.sequence > warned_sequence
+        AND readings.sequence < end_sequence
+    WHERE compactions."trigger" = 'auto'
+    GROUP BY compactions.id, warned_sequence
 ),
 bins (number, least, below, lead) AS (
     VALUES
