@@ -71,14 +71,19 @@ $(KAFKA_CLASSES): streams/edge/local_stack/config/pom.xml streams/edge/local_sta
 	-@$(BIN)/python -m tools.kafka_classes && touch $@
 
 # What takes some seconds of the processor each is for `make test-extended`. TESTS=path: all of these.
-IN_CHECK := -m "not long and not extended"
+CHECKED := not long and not extended
+EXTENDED := extended and not long
 
 test: setup $(KAFKA_CLASSES)  ## Run the tests; a missing part (Java, Redis) skips what needs it.
-	$(PYTEST) $(if $(filter tests,$(TESTS)),$(IN_CHECK)) $(TESTS)
+	$(PYTEST) $(if $(filter tests,$(TESTS)),-m "$(CHECKED)") $(TESTS)
 
 test-extended: export SECOND_TRY := 1
-test-extended: setup $(KAFKA_CLASSES) frameworks-setup  ## Run what the check leaves out: documents, kills, rights, packages; half an hour.
-	$(PYTEST) --durations=40 --durations-min=3 -m "extended and not long" $(TESTS)
+test-extended: setup $(KAFKA_CLASSES) frameworks-setup compiled  ## Run what the check leaves out: documents, kills, rights, packages; half an hour.
+	@failed=0; set -x; $(if $(filter tests,$(TESTS)),\
+	make --no-print-directory dst RUNS=3000 || failed=1; \
+	make --no-print-directory check-compiled CHECKED="$(EXTENDED)" || failed=1; )\
+	$(PYTEST) -m "$(EXTENDED)" --durations=40 --durations-min=3 $(TESTS) || failed=1; \
+	exit $$failed
 
 test-fast: setup  ## Run the quick tests that need no service: no Kafka, Redis, Chromium or processes.
 	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and not long" $(TESTS)
@@ -258,15 +263,15 @@ OF_ONE_CORE := compiled types dst $(KAFKA_CLASSES) lint layers dependencies lock
 # A test of services that fails is run once more, and both are reported. Others are not.
 check: export SECOND_TRY := 1
 check: setup  ## The tests, with coverage and in the compiled build; types, lint, layers, lock files.
-	@make --no-print-directory -k -j2 RUNS=3000 JOBS=1 $(OF_ONE_CORE)
+	@make --no-print-directory -k -j2 RUNS=500 JOBS=1 $(OF_ONE_CORE)
 	@make --no-print-directory check-compiled
 	@failed=0; set -x; \
 	make --no-print-directory check-measured || failed=1; \
-	$(PYTEST) $(IN_CHECK) --durations=40 --durations-min=3 $(MEASURED:%=--ignore=%) tests || failed=1; \
+	$(PYTEST) -m "$(CHECKED)" --durations=40 --durations-min=3 $(MEASURED:%=--ignore=%) tests || failed=1; \
 	exit $$failed
 
 check-measured: setup
-	$(PYTEST) $(IN_CHECK) --cov --cov-report= $(MEASURED)
+	$(PYTEST) -m "$(CHECKED)" --cov --cov-report= $(MEASURED)
 	$(BIN)/coverage report --fail-under=100 --skip-covered
 
 # Where they can be: CI has all that it needs, elsewhere a compiler may be missing. By the plain name
@@ -278,7 +283,7 @@ compiled: setup
 
 check-compiled: compiled
 	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(PYTEST) \
-		$(IN_CHECK) -o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED)
+		-m "$(CHECKED)" -o pythonpath="$(COMPILED) ." $(TESTS_OF_COMPILED)
 
 clean:  ## Delete what can be made again: environment, caches, local data.
 	rm -rf $(VENV) .stack .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage htmlcov

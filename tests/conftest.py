@@ -15,6 +15,7 @@ import itertools
 import logging
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         measuring.cov_controller.cov.stop()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass what takes seconds to collect by where it is not run: tests made from a document."""
+    is_generated = collection_path.name == "test_openapi_requests.py"
+    return True if is_generated and "not extended" in config.option.markexpr else None
+
+
+def pytest_itemcollected(item: Any) -> None:  # of a class of schemathesis
+    """Give requests to each operation an id of their own, which pytest 9.2 does not."""
+    label = getattr(item, "operation_label", None)
+    if label is not None and "[" not in item.nodeid:
+        item._id = item._id.with_params(label)  # noqa: SLF001 -- there is no other way
+
+
 def pytest_collection_finish() -> None:
     """Exempt what collecting made, some million objects, from all later garbage collections.
 
@@ -186,6 +200,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
         if config.getoption("cov_source", None) and not _is_measured(item):
             item.add_marker(pytest.mark.no_cover)
+    shared = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
+    if shared:
+        raise pytest.UsageError(f"xdist would run one test of all with the id {shared[0]}")
     items.sort(key=_rank)
     if not build.is_compiled() and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]

@@ -285,6 +285,7 @@ def test_files_without_sessions_are_the_same_error(folder: Path, tmp_path: Path)
     assert not list((tmp_path / "state").glob("*.jsonl"))
 
 
+@pytest.mark.extended
 def test_a_file_that_is_named_twice_is_read_once(folder: Path, derived: list[str]) -> None:
     _view(folder)
     one = min(folder.rglob("streams/*.jsonl"))

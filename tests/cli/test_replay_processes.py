@@ -136,6 +136,7 @@ def test_processes_wait_while_much_is_held_back(
     assert _replayed(folder, 3) == _replayed(folder, 1)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("small_tasks")
 def test_a_file_that_cannot_be_read_ends_it_where_its_turn_comes(
     folder: Path, monkeypatch: pytest.MonkeyPatch

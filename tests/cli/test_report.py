@@ -246,6 +246,7 @@ def _view(text: str, question: str) -> str:
     return text.partition(f'<article id="{question}"')[2].partition("<details")[0]
 
 
+@pytest.mark.extended
 def test_rows_are_in_the_order_of_their_bars(text: str) -> None:
     ranked = 0
     for figure in figures():

@@ -95,6 +95,7 @@ def test_a_missing_field_does_not_fit() -> None:
         _validator("context_reading.v1.json").validate(event)
 
 
+@pytest.mark.extended
 def test_write_replaces_stale_files(tmp_path: Path) -> None:
     (tmp_path / "gone.v1.json").write_text("{}")
     schemas(tmp_path)

@@ -86,6 +86,7 @@ def _by_pydantic(cls: type[Any], document: Any) -> Any:
         return None
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("cls", VIEWS)
 def test_a_document_is_read_as_pydantic_reads_it(
     cls: type[Any], documents: dict[type[Any], list[Any]]

@@ -147,6 +147,7 @@ BUILDERS: dict[str, Build] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("share", [0.2, 0.3])
 @pytest.mark.parametrize("corpus", BUILDERS)
 def test_all_items_stay_and_nothing_superseded_stands_last(corpus: str, share: float) -> None:

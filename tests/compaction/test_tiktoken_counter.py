@@ -72,6 +72,7 @@ def counter_of(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return counter_of
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("text", "cl100k", "o200k"),
     [  # the first four are figures that OpenAI publishes

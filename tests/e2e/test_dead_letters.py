@@ -196,6 +196,7 @@ async def _redrive(command: Command, settings: dict[str, str], wrong: int) -> No
     assert "no dead letter at 0:99999" in missing.stderr
 
 
+@pytest.mark.extended
 def test_missing_topics_and_a_broker_that_is_down_are_reported(
     command: Command, settings: dict[str, str]
 ) -> None:

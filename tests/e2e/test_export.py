@@ -92,6 +92,7 @@ def test_a_followed_export_that_is_killed_goes_on_without_loss(
     assert sorted(exported_ids(tmp_path)) == both
 
 
+@pytest.mark.extended
 def test_a_missing_topic_is_a_clear_error(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:

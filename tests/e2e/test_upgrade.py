@@ -99,6 +99,7 @@ def former(released: Path, settings: dict[str, str]) -> Iterator[Released]:
     former.end()
 
 
+@pytest.mark.extended
 async def test_the_present_version_goes_on_in_the_middle_of_sessions(
     former: Released, command: Command, kafka: str, prefix: str, settings: dict[str, str]
 ) -> None:

@@ -150,6 +150,7 @@ def test_long_lines_are_decompressed_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(begun) <= 4
 
 
+@pytest.mark.extended
 def test_gigabytes_from_a_few_bytes_take_megabytes(tmp_path: Path) -> None:
     """One line without an end, and many small ones, each of a gigabyte."""
     gigabyte = zstandard.ZstdCompressor(level=3).compressobj(size=1 << 30)

@@ -120,6 +120,7 @@ def test_a_mark_within_what_was_read_says_what_is_left(notes: NotesDatabase) -> 
         assert sorted(names_behind(notes, place, mark)[0]) == left
 
 
+@pytest.mark.extended
 def test_of_many_deleted_rows_only_some_before_are_read_again(notes: NotesDatabase) -> None:
     for number in range(1_000):
         notes.add(str(number), done=True)

@@ -143,6 +143,7 @@ async def test_a_copy_of_the_topics_with_the_same_offsets_is_accepted(
     assert sorted(line["partition"] for line in copies) == [0, 1, 2, 3]
 
 
+@pytest.mark.extended
 async def test_a_new_worker_that_went_on_in_a_recreated_topic_took_no_copy(log: FaultyLog) -> None:
     kit = DeriveKit(log, "fresh-")
     await kit.create_topics()
@@ -321,6 +322,7 @@ async def test_partitions_that_are_added_while_a_worker_joins_stop_it(
     assert f"more-{topic} has 6" in str(error)
 
 
+@pytest.mark.extended
 async def test_records_recreated_under_a_busy_worker_are_not_continued(
     derived: DeriveKit, log: FaultyLog
 ) -> None:

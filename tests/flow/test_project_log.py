@@ -178,6 +178,7 @@ async def test_the_topic_s_id_is_stored_and_compared(
     await _project(kit, at_least=2)
 
 
+@pytest.mark.extended
 async def test_a_topic_that_is_created_again_while_the_worker_runs(
     kit: ProjectKit, log: FaultyLog
 ) -> None:

@@ -61,6 +61,7 @@ def test_rare_frames_give_the_same_records() -> None:
     check_no_text(lines)
 
 
+@pytest.mark.extended
 @pytest.mark.shared
 def test_real_and_constructed_messages_give_the_same_records(shared: Path) -> None:
     for path in (*shared.glob("fixtures/**/*.jsonl"), *shared.glob("samples/sequences/*.jsonl")):

@@ -141,6 +141,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.extended
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=6), st.integers(300, 5_000))
 def test_a_stub_fits_the_limit_and_is_deterministic(body: dict[str, Any], limit: int) -> None:
     told = short(body, limit)

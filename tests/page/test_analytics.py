@@ -196,6 +196,7 @@ def _succeeded(aggregates: dict[str, Any]) -> int:
     return sum(int(aggregates[kind]["succeeded"]) for kind in kinds)
 
 
+@pytest.mark.extended
 async def test_the_table_by_model_adds_up_is_sorted_and_fits(
     page: Page, page_url: str, filled: Api, sample: Any
 ) -> None:

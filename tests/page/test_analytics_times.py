@@ -62,6 +62,7 @@ async def test_the_chart_begins_with_the_smallest_range_that_has_data(
     await expect(pressed).to_have_text(["24 hours"])
 
 
+@pytest.mark.extended
 async def test_the_range_of_all_times_counts_each_compaction_with_a_time(
     page: Page, page_url: str, filled: Api
 ) -> None:

@@ -97,6 +97,7 @@ async def test_going_back_from_a_session_focuses_its_row(
     await expect(row).to_be_in_viewport()
 
 
+@pytest.mark.extended
 async def test_removed_models_are_no_longer_offered(
     page: Page, page_url: str, sampled: Api
 ) -> None:
@@ -305,6 +306,7 @@ async def test_a_card_on_a_phone_names_its_figures(page: Page, page_url: str, sa
         assert figure == count_words
 
 
+@pytest.mark.extended
 async def test_models_subagents_and_attempts_are_whole_at_1440_pixels(
     page: Page, page_url: str, sampled: Api
 ) -> None:

@@ -28,6 +28,7 @@ def test_kafka_with_tls_and_a_user(secured_kafka: Secured, command: Command, pre
     assert found["publishers.keys"]["severity"] == "ok"
 
 
+@pytest.mark.extended
 def test_a_wrong_password_of_kafka(secured_kafka: Secured, command: Command) -> None:
     settings = secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-256")
     code, found = _examine(command, settings | {"KAFKA_PASSWORD": "another"})

@@ -222,6 +222,7 @@ def test_a_reader_of_views_cannot_write_and_no_user_reads_other_keys(granted: Se
         client.flushall()
 
 
+@pytest.mark.extended
 async def test_a_command_that_redis_denies_raises_a_config_error(granted: Secured) -> None:
     """By itself, and where a script makes it."""
     url = f"redis://localhost:{granted.ports['redis_plain']}/0"

@@ -4,7 +4,9 @@ import asyncio
 from collections import Counter
 from decimal import Decimal
 
-from schemas.records import CompactBoundary
+from contextgauge.frozen import replace
+from schemas.records import CompactBoundary, Record
+from streams.serve.api.what_if_shapes import WhatIfResponse
 from tests.serve.kit import GrowingViews, api_over, sample_records
 
 
@@ -59,3 +61,22 @@ async def test_it_answers_once_for_a_state_and_refuses_what_is_no_size() -> None
     assert [each.status_code for each in refused] == [422] * 4
     assert "'x' is neither a percentage up to 100 nor 1,000 tokens or more" in refused[0].text
     assert missing.status_code == 404
+
+
+def untimed(record: Record) -> Record:
+    """Return a record as it is where a runtime reports no durations."""
+    if not isinstance(record.data, CompactBoundary):
+        return record
+    return replace(record, data=replace(record.data, duration_ms=None))
+
+
+async def test_waits_are_unknown_where_recorded_ones_are() -> None:
+    views = GrowingViews()
+    views.add(*map(untimed, sample_records()))
+    api = api_over(views)
+    async with api.client:
+        answer = await api.json(f"/v1/sessions/{compacted()}/what-if?trigger=60%25")
+    WhatIfResponse.model_validate(answer)
+    (model,) = answer["what_if"]["models"]
+    assert model["recorded"]["untimed"] == model["recorded"]["compactions"]
+    assert model["advice"]["more_wait_ms"] is None

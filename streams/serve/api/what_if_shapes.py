@@ -58,6 +58,7 @@ class RunTotalsShape(BaseShape):
     compactions: int
     wait_ms: int = Field(description="The compactions' time, without that of `untimed` ones.")
     untimed: int
+    estimated: int = Field(description="Compactions whose time is the median of recorded ones.")
     warnings: int
     overflows: int = Field(description="Responses beyond the window.")
     futile: int = Field(description="Requests that no compaction would have brought below it.")
@@ -139,7 +140,7 @@ class AdviceShape(BaseShape):
     )
     change: ChangeShape | None
     more_compactions: int
-    more_wait_ms: int
+    more_wait_ms: int | None = Field(description="`null` where a time is not known.")
     is_lowest: bool = Field(description="No smaller size was compared.")
 
 

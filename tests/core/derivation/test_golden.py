@@ -117,6 +117,7 @@ def test_golden_1_any_bytes_give_a_result(raw: bytes, hint: str | None) -> None:
     assert taken.records == () or taken.dead is None
 
 
+@pytest.mark.extended
 @pytest.mark.no_cover  # thousands of messages
 @settings(max_examples=3, deadline=None)
 @given(SESSIONS, st.integers(1, 4))

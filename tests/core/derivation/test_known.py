@@ -134,6 +134,7 @@ def test_chunks_whose_causes_left_are_deleted() -> None:
     assert min(known.chunks(NOTHING_KNOWN, full())) == BLOCK // CHUNK
 
 
+@pytest.mark.extended
 @given(
     st.lists(st.integers(1, 3_000), min_size=1, max_size=12),
     st.lists(st.booleans(), min_size=12, max_size=12),
