@@ -151,6 +151,7 @@ def compile_into(folder: Path) -> None:
     distribution = Distribution({"name": "contextgauge", "ext_modules": extensions})
     command = distribution.get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(folder), str(work)
+    command.parallel = os.cpu_count()
     command.ensure_finalized()
     command.run()
     shutil.rmtree(work)

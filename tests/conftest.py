@@ -79,6 +79,8 @@ _PARTS = frozenset(
 )
 """The fixtures that start something outside of the pytest process."""
 
+_EXTENDED_MODULE = re.compile(rb"^pytestmark = \[?pytest\.mark\.extended\b", re.MULTILINE)
+
 _SHARED_STACKS = frozenset({"_killable_stack", "_stack"})
 """The fixtures of brokers and of Redis that tests share."""
 
@@ -98,7 +100,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("long" if LONG else "quick" if QUICK else "short")
 
 _counter = itertools.count(1)
-
+_ASYNCIO_LOGGER = logging.getLogger("asyncio")
 _ROOT = Path(__file__).parents[1]
 
 
@@ -122,9 +124,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass what takes seconds to collect by where it is not run: tests made from a document."""
-    is_generated = collection_path.name == "test_openapi_requests.py"
-    return True if is_generated and "not extended" in config.option.markexpr else None
+    """Do not even import modules that are `extended` as a whole, where these are not run."""
+    if collection_path.suffix != ".py" or "not extended" not in config.option.markexpr:
+        return None
+    return True if _EXTENDED_MODULE.search(collection_path.read_bytes()) else None
 
 
 def pytest_itemcollected(item: Any) -> None:  # of a class of schemathesis
@@ -200,9 +203,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
         if config.getoption("cov_source", None) and not _is_measured(item):
             item.add_marker(pytest.mark.no_cover)
-    shared = [name for name, count in Counter(item.nodeid for item in items).items() if count > 1]
-    if shared:
-        raise pytest.UsageError(f"xdist would run one test of all with the id {shared[0]}")
+    name, count = Counter(item.nodeid for item in items).most_common(1)[0] if items else ("", 1)
+    if count > 1:
+        raise pytest.UsageError(f"xdist would run one test of {count} with the id {name}")
     items.sort(key=_rank)
     if not build.is_compiled() and not os.environ.get("CHECK_COMPILED"):
         compiled = [item for item in items if item.get_closest_marker("compiled") is not None]
@@ -230,9 +233,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             stack.start(names)
     elif not _resting and not is_long:
         _resting.extend((stack, names) for stack in _lasting if (names := stack.stop()))
-
-
-_ASYNCIO_LOGGER = logging.getLogger("asyncio")
 
 
 def _shared_stack(folder: Path) -> Iterator[LocalStack]:

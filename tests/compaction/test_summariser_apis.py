@@ -88,6 +88,7 @@ async def test_a_rate_limit_is_waited_for_as_long_as_it_asks(provider: Provider)
     assert (answer.text, clock.slept) == (GOOD, [7.0])
 
 
+@pytest.mark.extended
 async def test_server_errors_are_repeated_with_growing_pauses(provider: Provider) -> None:
     broken = Reply({"error": {"message": "oops"}}, 500)
     clock = HandClock()
@@ -95,6 +96,7 @@ async def test_server_errors_are_repeated_with_growing_pauses(provider: Provider
     assert (answer.text, clock.slept) == (GOOD, [1.0, 2.0])
 
 
+@pytest.mark.extended
 async def test_a_hang_ends_with_the_deadline_of_the_call(provider: Provider) -> None:
     hangs = replace(provider.said(Said(GOOD)), trouble="hang")
     error = await provider.reason(hangs, call_s=0.5)
@@ -107,6 +109,7 @@ async def test_a_broken_connection_is_repeated(provider: Provider) -> None:
     assert (answer.text, len(provider.server.received)) == (GOOD, 2)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
@@ -132,6 +135,7 @@ async def test_what_a_repetition_cannot_mend_is_not_repeated(provider: Provider)
     assert len(provider.server.received) == 1
 
 
+@pytest.mark.extended
 async def test_no_word_of_the_conversation_is_in_a_reason(provider: Provider) -> None:
     quoting: Json = {"error": {"message": "no such thing: zebra", "type": "zebra", "code": "zebra"}}
     reasons: list[str] = []
@@ -152,6 +156,7 @@ async def test_no_word_of_the_conversation_is_in_a_reason(provider: Provider) ->
     assert all(reasons)
 
 
+@pytest.mark.extended
 async def test_a_request_too_large_is_sent_again_in_parts(provider: Provider) -> None:
     too_large = Reply({"error": {"message": "prompt is too long: 9 tokens > 8"}}, 400)
     provider.server.script(too_large, provider.said(Said(GOOD)))

@@ -1,7 +1,6 @@
 """Whatever is asked of the routes, there is no 500, and answers are as the document says.
 
-Collecting these tests makes their first requests, which takes seconds: `tests/conftest.py` passes
-them by where they are not run.
+Collecting these tests makes their first requests, which takes seconds of each worker.
 """
 
 from typing import Any
