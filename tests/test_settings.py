@@ -71,7 +71,7 @@ def test_discovered_addresses_apply_only_to_unset_settings(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "words"),
     [
         ("PARTITIONS", "0", "1 to 10 000"),
         ("PARTITIONS", "many", "valid integer"),
@@ -100,13 +100,13 @@ def test_discovered_addresses_apply_only_to_unset_settings(monkeypatch: pytest.M
     ],
 )
 def test_a_wrong_value_is_reported_with_a_remedy(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
 ) -> None:
     with pytest.raises(ConfigError, match="unset it for the default") as caught:
         _set(monkeypatch, **{name: value})
     text = str(caught.value)
     assert text.startswith(PREFIX + name)
-    assert told in text
+    assert words in text
     assert "\n" not in text
 
 

@@ -44,7 +44,7 @@ SECRET = "the secret"  # noqa: S105 -- of this test's own server
 
 Step: TypeAlias = Literal["asked", "answered", "remembered", "committed"]
 """Where the worker is killed: in its call; when it has the answer; when it remembers it; when it
-has told Kafka."""
+has reported to Kafka."""
 _AFTER_S: dict[Step, float] = {"answered": 0.0, "remembered": 0.05, "committed": 1.3}
 
 RULES = """

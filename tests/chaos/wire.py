@@ -1,6 +1,6 @@
 """A wire between workers and a server, which can be cut, slowed down, or lose an answer.
 
-It relays TCP connections on a thread of its own. Kafka's frames are told apart, so that one kind
+It relays TCP connections on a thread of its own. Kafka's frames are distinguished, so that one kind
 of request or its answer can be held or lost; everything else is bytes.
 """
 

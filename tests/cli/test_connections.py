@@ -109,8 +109,8 @@ async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch, beg
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(begin)
-        told = await _answer(reader)
-        assert told.startswith(b"HTTP/1.1 408 ") if begin.startswith(b"GET") else told == b""
+        result = await _answer(reader)
+        assert result.startswith(b"HTTP/1.1 408 ") if begin.startswith(b"GET") else result == b""
         writer.close()
 
 

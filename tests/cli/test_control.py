@@ -152,10 +152,13 @@ async def test_each_target_gets_a_test_alert_and_its_answer_is_shown(
         at_s, alert_id = headers["webhook-timestamp"], headers["webhook-id"]
         signed = signature_of(b"s3cret", alert_id, int(at_s), body)
         assert headers["webhook-signature"] == signed
-        told = json.loads(body)
-        assert (told["id"], told["kind"], told["rule"]) == (alert_id, "test", "test")
-        assert (told["type"], told["link"]) == ("contextgauge.alert.v1", "https://ctx.example/")
-        assert "this is a test" in told["text"]
+        document = json.loads(body)
+        assert (document["id"], document["kind"], document["rule"]) == (alert_id, "test", "test")
+        assert (document["type"], document["link"]) == (
+            "contextgauge.alert.v1",
+            "https://ctx.example/",
+        )
+        assert "this is a test" in document["text"]
         slack_headers, slack = hook.taken["/403"]
         assert slack_headers["webhook-id"] != alert_id
         assert json.loads(slack)["text"].startswith("test: this is a test")

@@ -11,7 +11,7 @@ from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "failed", "told"),
+    ("outcomes", "failed", "words"),
     [
         (("failed", "failed"), 2, "2 failed"),
         (("failed", "unknown"), 2, "2 not completed"),
@@ -20,11 +20,11 @@ from tests.cli.test_render import BRIEF, NOW_MS, VIEW, _shown
     ],
 )
 def test_only_known_failures_are_called_failed(
-    outcomes: tuple[CompactionOutcome, ...], failed: int, told: str
+    outcomes: tuple[CompactionOutcome, ...], failed: int, words: str
 ) -> None:
     last = tuple(replace(BRIEF, outcome=outcome) for outcome in outcomes)
     view = replace(VIEW, compactions=CompactionsView(automatic=2, failed=failed, last=last))
-    assert f"2 auto, {told} " in _shown(sessions_table([view], NOW_MS, 120))
-    assert f"2 auto, {told} " in _shown(status_box(view, NOW_MS))
-    attempts = told.replace(" ", " attempts " if failed > 1 else " attempt ", 1)
+    assert f"2 auto, {words} " in _shown(sessions_table([view], NOW_MS, 120))
+    assert f"2 auto, {words} " in _shown(status_box(view, NOW_MS))
+    attempts = words.replace(" ", " attempts " if failed > 1 else " attempt ", 1)
     assert attempts in _shown(compactions_table(view, (), NOW_MS))

@@ -13,8 +13,8 @@ from tests.serve.kit import GrowingViews
 
 def _session(name: str, used: int | None, *, minutes_ago: int) -> list[Record]:
     active_ms = SystemClock().now_ms() - minutes_ago * 60_000
-    told = History(name, at=(active_ms - START_MS) / 1_000)
-    return [told.info(cwd="/")] if used is None else [told.reading(used)]
+    history = History(name, at=(active_ms - START_MS) / 1_000)
+    return [history.info(cwd="/")] if used is None else [history.reading(used)]
 
 
 async def _sessions(*many: list[Record]) -> Sessions:

@@ -33,16 +33,16 @@ def _lines(document: Compaction | None) -> list[str]:
 
 
 def test_a_receipt_shows_what_is_known() -> None:
-    told = History()
-    bare = told.boundary()
+    history = History()
+    bare = history.boundary()
     assert isinstance(bare.data, CompactBoundary)
     data = replace(bare.data, receipt=REPORTED)
     boundary = replace(bare, data=data)
     document = compaction(
-        compaction(None, boundary), told.summary(boundary, "Fixed\x1b it. " + "More. " * 30)
+        compaction(None, boundary), history.summary(boundary, "Fixed\x1b it. " + "More. " * 30)
     )
-    document = compaction(document, told.complete(boundary, cache_rewrite=28_000))
-    checked = told.pins_checked(boundary, 3, ("Never push.",))
+    document = compaction(document, history.complete(boundary, cache_rewrite=28_000))
+    checked = history.pins_checked(boundary, 3, ("Never push.",))
     lines = _lines(compaction(document, checked))
     title = "Context compacted #1 · 48 messages archived · 130,000 tokens freed"
     assert title in lines[0]

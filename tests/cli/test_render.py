@@ -183,12 +183,12 @@ def test_the_status_box_shows_unknown_for_an_empty_session() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quiet_ms", "told"), [(30_000, "compacting;"), (600_000, "compaction stalled 10 min ago")]
+    ("quiet_ms", "words"), [(30_000, "compacting;"), (600_000, "compaction stalled 10 min ago")]
 )
-def test_an_attempt_without_a_heartbeat_is_shown_as_stalled(quiet_ms: int, told: str) -> None:
+def test_an_attempt_without_a_heartbeat_is_shown_as_stalled(quiet_ms: int, words: str) -> None:
     attempt = replace(ATTEMPT, started_ms=NOW_MS - quiet_ms)
     view = _with(replace(CHAIN, state="compacting"), attempt=attempt)
-    assert told in _shown(status_box(view, NOW_MS))
+    assert words in _shown(status_box(view, NOW_MS))
 
 
 def test_a_recent_heartbeat_prevents_a_stalled_status() -> None:

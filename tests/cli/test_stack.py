@@ -114,19 +114,19 @@ def test_up_status_and_down(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert run.invoke(app, ["stack", "up", "--heap-mib", "256"]).exit_code == 0
         status = run.invoke(app, ["stack", "status", "--json"])
         assert status.exit_code == 0
-        told = json.loads(status.stdout)
+        document = json.loads(status.stdout)
         chosen = wiring.settings()
-        assert chosen.bootstrap_servers == told["kafka"]["address"]
-        assert wiring.redis_url(chosen) == told["redis"]["address"]
+        assert chosen.bootstrap_servers == document["kafka"]["address"]
+        assert wiring.redis_url(chosen) == document["redis"]["address"]
 
         monkeypatch.setenv("CONTEXTGAUGE_BOOTSTRAP_SERVERS", "mine:9092")
         chosen = wiring.settings()
         assert chosen.bootstrap_servers == "mine:9092"
-        assert wiring.redis_url(chosen) == told["redis"]["address"]
+        assert wiring.redis_url(chosen) == document["redis"]["address"]
 
         again = run.invoke(app, ["stack", "up"])
         assert again.exit_code == 0
-        assert str(told["kafka"]["pid"]) in again.stdout
+        assert str(document["kafka"]["pid"]) in again.stdout
     finally:
         down = run.invoke(app, ["stack", "down", "--delete"])
     assert "stopped kafka and redis" in down.stderr

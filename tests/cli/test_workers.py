@@ -98,9 +98,9 @@ def test_an_outage_and_its_end_are_logged_in_a_few_lines(
 def _started(log: Path) -> str:
     """Return the address that a worker's log tells."""
     for line in log.read_text().splitlines():
-        told = json.loads(line)
-        if told["event"] == "started":
-            return str(told["metrics"]).removesuffix("/metrics")
+        document = json.loads(line)
+        if document["event"] == "started":
+            return str(document["metrics"]).removesuffix("/metrics")
     return ""
 
 

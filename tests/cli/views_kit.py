@@ -61,8 +61,8 @@ async def write_views(
                 GENERATION, partition, expected=None, position=position, changes=changes
             )
             if lag_ms is not None:
-                told = ProjectorHeartbeat(SystemClock().now_ms(), len(records), lag_ms)
-                await store.report_heartbeat(GENERATION, partition, "test", told)
+                heartbeat = ProjectorHeartbeat(SystemClock().now_ms(), len(records), lag_ms)
+                await store.report_heartbeat(GENERATION, partition, "test", heartbeat)
         await store.begin_next(GENERATION, "test")
         await store.activate(GENERATION, "test")
     finally:

@@ -52,7 +52,7 @@ def same(value: bytes) -> bool:
     return True
 
 
-def told(message: dict[str, Any], **fields: object) -> dict[str, Any]:
+def changed(message: dict[str, Any], **fields: object) -> dict[str, Any]:
     """Return a message whose inner message says something else."""
     return {**message, "message": {**message["message"], **fields}}
 
@@ -100,11 +100,11 @@ USUAL: list[dict[str, Any]] = [
         },
     },
     message_start("msg_2", read=70),
-    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": BY_AGE}),
-    told(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "priority", "speed": None}),
-    told(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "standard", "speed": "fast"}),
-    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": None}),
-    told(
+    changed(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": BY_AGE}),
+    changed(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "priority", "speed": None}),
+    changed(RESPONSE, usage={**usage(1, 9, 3), "service_tier": "standard", "speed": "fast"}),
+    changed(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": None}),
+    changed(
         RESPONSE,
         usage={
             **usage(1, 9, 3),
@@ -113,9 +113,9 @@ USUAL: list[dict[str, Any]] = [
         },
     ),
     message_delta(85),
-    {name: told for name, told in LINE.items() if name not in ("isSidechain", "parentUuid")},
-    {name: told for name, told in LINE.items() if name not in ("sessionId", "parentUuid")},
-    {name: told for name, told in LINE.items() if name not in ("sessionId", "isSidechain")},
+    {name: value for name, value in LINE.items() if name not in ("isSidechain", "parentUuid")},
+    {name: value for name, value in LINE.items() if name not in ("sessionId", "parentUuid")},
+    {name: value for name, value in LINE.items() if name not in ("sessionId", "isSidechain")},
     line(user(TOOL_RESULT), toolUseResult={"stdout": "x"}, gitBranch="main", slug="a-b"),
     line({**RESPONSE, "requestId": "req_1"}, version=None),
     line(RESPONSE, session_id="of-the-process"),
@@ -143,8 +143,10 @@ OF_OTHERS: list[dict[str, Any]] = [
 """Lines with a transcript's fields that Claude Code does not write so."""
 
 UNUSUAL: list[object] = [
-    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": []}),
-    told(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": {"ephemeral_1h_input_tokens": -1}}),
+    changed(RESPONSE, usage={**usage(1, 9, 3), "cache_creation": []}),
+    changed(
+        RESPONSE, usage={**usage(1, 9, 3), "cache_creation": {"ephemeral_1h_input_tokens": -1}}
+    ),
     {},
     [],
     "text",
@@ -178,22 +180,22 @@ UNUSUAL: list[object] = [
     {**RESPONSE, "session_id": 7},
     {**RESPONSE, "type": "result"},
     {**RESPONSE, "usage": COUNTS},
-    told(RESPONSE, model="<synthetic>"),
-    told(RESPONSE, stop_reason="model_context_window_exceeded"),
-    told(RESPONSE, context_management={"applied_edits": [{"type": "clear"}]}),
-    told(RESPONSE, content=[{"type": "compaction", "content": "so far"}]),
-    told(RESPONSE, output=[{"type": "compaction"}]),
-    told(RESPONSE, object="response.compaction"),
-    told(RESPONSE, usage=None),
-    told(RESPONSE, usage={}),
-    told(RESPONSE, usage={"input_tokens": None}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens": -1}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens": 1.0}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens": True}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens": 2**53}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens": "1"}),
-    told(RESPONSE, usage={**COUNTS, "input_tokens_details": {"cached_tokens": 1}}),
-    told(RESPONSE, usage={**COUNTS, "prompt_tokens": 1}),
+    changed(RESPONSE, model="<synthetic>"),
+    changed(RESPONSE, stop_reason="model_context_window_exceeded"),
+    changed(RESPONSE, context_management={"applied_edits": [{"type": "clear"}]}),
+    changed(RESPONSE, content=[{"type": "compaction", "content": "so far"}]),
+    changed(RESPONSE, output=[{"type": "compaction"}]),
+    changed(RESPONSE, object="response.compaction"),
+    changed(RESPONSE, usage=None),
+    changed(RESPONSE, usage={}),
+    changed(RESPONSE, usage={"input_tokens": None}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens": -1}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens": 1.0}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens": True}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens": 2**53}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens": "1"}),
+    changed(RESPONSE, usage={**COUNTS, "input_tokens_details": {"cached_tokens": 1}}),
+    changed(RESPONSE, usage={**COUNTS, "prompt_tokens": 1}),
     message_delta(None),
     message_delta(None, usage={"input_tokens": 1}),
     message_delta(1, context_management={"applied_edits": [{"type": "clear"}]}),

@@ -1,6 +1,6 @@
 """What the compiled reader of usual messages passes over, the full reading does not ask for.
 
-Told from its source, where nothing is compiled: compiled code asks a dict without our noticing.
+Read from its source, where nothing is compiled: compiled code asks a dict without our noticing.
 """
 
 import re

@@ -142,9 +142,9 @@ def test_binary_mode_has_the_attributes_in_headers_and_the_data_as_value() -> No
 
 def deep_boundary(inner: bytes) -> Record:
     """A boundary whose message is as deeply nested as is read."""
-    told = nested(MAX_DEPTH - 1, inner)
+    outcome = nested(MAX_DEPTH - 1, inner)
     raw = b'{"type":"system","subtype":"compact_boundary","session_id":"s","compact_metadata":'
-    taken = Deriver(RULES).derive(InputMessage(raw + told + b"}"))
+    taken = Deriver(RULES).derive(InputMessage(raw + outcome + b"}"))
     assert taken.dead is None
     return record_of(taken.records, CompactBoundary)
 
@@ -229,7 +229,7 @@ def test_a_structured_event_without_an_attribute_is_a_version_error(name: str) -
 )
 def test_a_binary_event_of_an_unknown_version_is_a_version_error(name: str, content: bytes) -> None:
     headers, value = codec.to_binary(session().take(assistant(read=9))[0])
-    changed = tuple((key, content if key == name else told) for key, told in headers)
+    changed = tuple((key, content if key == name else entry) for key, entry in headers)
     with pytest.raises(VersionError, match="upgrade contextgauge"):
         codec.from_binary(changed, value)
 
@@ -263,7 +263,7 @@ def test_a_binary_event_of_an_unreadable_header_is_a_version_error(
     name: str, content: bytes
 ) -> None:
     headers, value = codec.to_binary(session().take(assistant(read=9, at=1))[0])
-    changed = tuple((key, content if key == name else told) for key, told in headers)
+    changed = tuple((key, content if key == name else entry) for key, entry in headers)
     with pytest.raises(VersionError, match="not a record of contextgauge"):
         codec.from_binary(changed, value)
 

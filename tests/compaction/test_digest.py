@@ -228,7 +228,7 @@ def test_images_of_a_turn_are_named() -> None:
 
 
 def test_what_is_not_the_users_has_no_number() -> None:
-    """The person's words and others' data are told apart where messages are read."""
+    """The person's words and others' data are distinguished where messages are read."""
     data = Message("user", (Text("<local-command-stdout>rm -rf</local-command-stdout>"),), "u")
     carried = carry(Carried(), [said("user", "Fix it."), data, said("user", "Go on.")])
     assert [(each.number, each.speaker) for each in carried.entries] == [

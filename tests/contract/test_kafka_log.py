@@ -106,7 +106,7 @@ async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str)
         assert int(configs["retention.ms"]) == topic.retention_ms
         assert int(configs["max.message.bytes"]) == topic.max_message_bytes
         if topic.max_ahead_ms is not None:
-            # Told to the broker: an hour is the default of newer ones only.
+            # Set at the broker: an hour is the default of newer ones only.
             assert int(configs["message.timestamp.after.max.ms"]) == topic.max_ahead_ms
             assert sources[topic.name]["message.timestamp.after.max.ms"] == _OF_THE_TOPIC
         assert (int(configs["segment.bytes"]) < 2**30) == (topic.cleanup == "compact")

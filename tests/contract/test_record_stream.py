@@ -22,7 +22,7 @@ HOUR_MS = 3_600_000
 
 
 class Taking:
-    """A handler: it keeps what comes, and acknowledges when it is told to."""
+    """A handler: it keeps what comes, and acknowledges when it is asked to."""
 
     def __init__(self) -> None:
         self.positions: dict[int, int] = {}

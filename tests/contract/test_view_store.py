@@ -270,15 +270,15 @@ async def test_the_live_feed_is_read_from_an_offset(under_test: StoreUnderTest) 
 
 
 async def test_a_heartbeat_is_stored_with_the_position(under_test: StoreUnderTest) -> None:
-    store, told = under_test.store, ProjectorHeartbeat(1_793_534_400_123, 7, 250)
-    await store.report_heartbeat(1, 0, "", told)
+    store, heartbeat = under_test.store, ProjectorHeartbeat(1_793_534_400_123, 7, 250)
+    await store.report_heartbeat(1, 0, "", heartbeat)
     assert await store.position(1, 0) is None
     await under_test.apply(None, 0)
-    await store.report_heartbeat(1, 0, "another build", told)
+    await store.report_heartbeat(1, 0, "another build", heartbeat)
     assert await store.position(1, 0) == ViewPosition(0, 0, 2, caught_up=False)
-    await store.report_heartbeat(1, 0, "", told)
+    await store.report_heartbeat(1, 0, "", heartbeat)
     await under_test.apply(0, 4)
-    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, heartbeat=told)
+    assert await store.position(1, 0) == ViewPosition(4, 0, 2, caught_up=False, heartbeat=heartbeat)
     await store.report_heartbeat(1, 0, "", ProjectorHeartbeat(5, None, 0))
     position = await store.position(1, 0)
     assert position is not None

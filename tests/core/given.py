@@ -102,9 +102,9 @@ def assistant(
     return _message({"type": "assistant", "message": message | (inside or {})}, at, extra)
 
 
-def plain(told: Body, *, response: str = "msg_1", model: str = MODEL, **extra: object) -> Body:
+def plain(expected: Body, *, response: str = "msg_1", model: str = MODEL, **extra: object) -> Body:
     """Return an assistant frame with any provider's usage object."""
-    message = {"id": response, "model": model, "usage": told}
+    message = {"id": response, "model": model, "usage": expected}
     return _message({"type": "assistant", "message": message}, None, extra)
 
 
@@ -153,14 +153,14 @@ def cleared(at: float | None = None) -> Body:
 
 def failed(error: str | None = "too_few_groups", at: float | None = None) -> Body:
     """Return the status that notes a failure."""
-    told = {} if error is None else {"compact_error": error}
-    return status(None, at=at, compact_result="failed", **told)
+    outcome = {} if error is None else {"compact_error": error}
+    return status(None, at=at, compact_result="failed", **outcome)
 
 
 def boundary(metadata: Body | None = None, *, at: float | None = None, **extra: object) -> Body:
     """Return a `compact_boundary`; None leaves the metadata out."""
-    told = {} if metadata is None else {"compact_metadata": metadata}
-    return _message({"type": "system", "subtype": "compact_boundary", **told}, at, extra)
+    outcome = {} if metadata is None else {"compact_metadata": metadata}
+    return _message({"type": "system", "subtype": "compact_boundary", **outcome}, at, extra)
 
 
 def result(model_usage: Body | None = None, *, at: float | None = None, **extra: object) -> Body:
@@ -184,8 +184,8 @@ def model_window(window: object, canonical: str | None = None) -> Body:
 
 def reset(trigger: str | None = "clear", *, at: float | None = None, **extra: object) -> Body:
     """Return a `conversation_reset`."""
-    told = {"trigger": trigger} if trigger else {}
-    return _message({"type": "conversation_reset", **told}, at, extra)
+    outcome = {"trigger": trigger} if trigger else {}
+    return _message({"type": "conversation_reset", **outcome}, at, extra)
 
 
 def clear(at: float | None = None, **extra: object) -> Body:
@@ -218,9 +218,9 @@ def message_start(response: str = "msg_1", read: int = 0, **extra: object) -> Bo
 
 def message_delta(output: int | None, **event: object) -> Body:
     """Return the frame with which a streamed response ends; its usage is cumulative."""
-    told = {} if output is None else {"usage": usage(2, 5_000, 5_000, output)}
+    outcome = {} if output is None else {"usage": usage(2, 5_000, 5_000, output)}
     return stream_event(
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **told, **event}
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **outcome, **event}
     )
 
 
@@ -239,7 +239,7 @@ def line(body: Body, at: float = 0, **extra: object) -> Body:
     }
     if "compact_metadata" in body:
         kept["compactMetadata"] = {
-            _camel(key): told for key, told in body["compact_metadata"].items()
+            _camel(key): entry for key, entry in body["compact_metadata"].items()
         }
         kept["content"] = "Conversation compacted"
     return dressed | kept | extra
@@ -360,9 +360,9 @@ def bound(*bodies: Body) -> tuple[Given, str]:
     return given, record_of(given.records[-1:], CompactBoundary).id
 
 
-def limits(told: ContextLimits) -> tuple[int | None, str]:
+def limits(record: ContextLimits) -> tuple[int | None, str]:
     """Return the window that a record tells, and its source."""
-    return told.window, told.window_source
+    return record.window, record.window_source
 
 
 def nested(depth: int, inner: bytes = b"1") -> bytes:

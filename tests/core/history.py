@@ -1,7 +1,7 @@
-"""Records by hand: one session's history, told record by record.
+"""Records by hand: one session's history, record by record.
 
-    told = History()
-    view = view_of(told.reading(50_000), told.reading(60_000))
+    history = History()
+    view = view_of(history.reading(50_000), history.reading(60_000))
 
 Times are seconds after noon of the first of November 2026; None is a record without one.
 """
@@ -40,7 +40,7 @@ WINDOW = 200_000
 
 @dataclass
 class History:
-    """One session; its records are numbered in the order in which they are told."""
+    """One session; its records are numbered in the order in which they are made."""
 
     session: str = "s-1"
     sequence: int = 0
@@ -77,7 +77,7 @@ class History:
         late: bool | None = None,
         **more: str | None,
     ) -> Record:
-        """An API response told the size."""
+        """An API response reported the size."""
         data = ContextReading(
             **self.common(chain, **more),
             response_id="msg_1",

@@ -57,30 +57,34 @@ def profit_of(*records: Record) -> CompactionProfit:
 
 
 def test_a_response_costs_its_parts() -> None:
-    told = Session()
-    assert cost_of(told.response(500)) == (100 + 490 + 100, True)
+    session = Session()
+    assert cost_of(session.response(500)) == (100 + 490 + 100, True)
     written = {"cache_read_tokens": 90, "cache_creation_tokens": 30}
-    assert cost_of(told.response(130, **written)) == (100 + 90 + 600 + 100, True)
+    assert cost_of(session.response(130, **written)) == (100 + 90 + 600 + 100, True)
     hour = written | {"cache_creation_1h_tokens": 10}
-    assert cost_of(told.response(130, **hour)) == (100 + 90 + 400 + 400 + 100, True)
-    assert cost_of(told.response(130, **written, service_tier="flex")) == (445, True)
+    assert cost_of(session.response(130, **hour)) == (100 + 90 + 400 + 400 + 100, True)
+    assert cost_of(session.response(130, **written, service_tier="flex")) == (445, True)
 
 
 def test_what_no_record_says_is_not_in_the_sum() -> None:
-    told = Session()
-    first = told.response(500, output_tokens=None)
+    session = Session()
+    first = session.response(500, output_tokens=None)
     assert cost_of(first) == (590, False)
     # The next reading of the chain has it.
-    second = told.response(500, previous_output_tokens=2)
+    second = session.response(500, previous_output_tokens=2)
     assert cost_of(first, second) == (590 + 200 + 690, True)
-    assert cost_of(told.response(500, input_tokens=None)) == (590, False)
-    assert cost_of(told.reading(500, model=None)) is None
+    assert cost_of(session.response(500, input_tokens=None)) == (590, False)
+    assert cost_of(session.reading(500, model=None)) is None
     assert cost_of() is None
 
 
 def test_an_unknown_price_is_not_zero() -> None:
-    told = Session()
-    records = [told.response(500), told.response(500, model="my-own"), told.response(1, model=None)]
+    session = Session()
+    records = [
+        session.response(500),
+        session.response(500, model="my-own"),
+        session.response(1, model=None),
+    ]
     costs = session_costs(records, TABLE.find)
     assert usd(costs.cost) == (690, False)
     assert [(each.model, each.calls, each.unpriced, usd(each.cost)) for each in costs.models] == [
@@ -88,16 +92,16 @@ def test_an_unknown_price_is_not_zero() -> None:
         ("claude-sonnet-5", 1, 0, (690, True)),
         ("my-own", 1, 1, None),
     ]
-    tier = told.response(500, service_tier="priority")
+    tier = session.response(500, service_tier="priority")
     assert cost_of(tier) is None
-    assert cost_of(replace(told.response(500), time_ms=None)) == (690, True)
+    assert cost_of(replace(session.response(500), time_ms=None)) == (690, True)
 
 
 def test_each_response_counts_once_and_a_copy_not_at_all() -> None:
-    told = Session()
-    begun = told.response(500)
-    ended = changed(told.response(600), response_id=begun.id)
-    copy = told.response(500, inherited=True)
+    session = Session()
+    begun = session.response(500)
+    ended = changed(session.response(600), response_id=begun.id)
+    copy = session.response(500, inherited=True)
     assert cost_of(begun, ended, copy) == (790, True)
 
 
@@ -111,14 +115,14 @@ SUMMARY_USD = 100 + 900 + 50 * 20 + 40 * 40 + 300
 
 
 def test_a_compaction_is_weighed_against_what_it_saves() -> None:
-    told = Session()
-    before = told.response(1_000)
-    boundary = told.compacted(SUMMARY, **WRITTEN)
-    after = told.response(
+    session = Session()
+    before = session.response(1_000)
+    boundary = session.compacted(SUMMARY, **WRITTEN)
+    after = session.response(
         400, cache_read_tokens=100, cache_creation_tokens=290, cache_creation_1h_tokens=90
     )
-    complete = told.complete(boundary, 400, cache_rewrite=290)
-    records = [before, boundary, after, complete, told.response(420), told.response(440)]
+    complete = session.complete(boundary, 400, cache_rewrite=290)
+    records = [before, boundary, after, complete, session.response(420), session.response(440)]
     profit = profit_of(*records)
     assert usd(profit.summary) == (SUMMARY_USD, True)
     assert (profit.rewrite_tokens, usd(profit.rewrite)) == (290, (200 * 20 + 90 * 40, True))
@@ -131,8 +135,8 @@ def test_a_compaction_is_weighed_against_what_it_saves() -> None:
     # Its call is in the session's cost, too.
     assert cost_of(before, boundary) == (1_190 + SUMMARY_USD, True)
     # The next boundary and a reset end what it saves.
-    for end in (told.compacted(number=2), told.reset()):
-        later = told.response(450)
+    for end in (session.compacted(number=2), session.reset()):
+        later = session.response(450)
         costs = session_costs([*records, end, later], TABLE.find)
         assert costs.profits[boundary.id] == profit
 
@@ -149,68 +153,68 @@ def test_a_compaction_is_weighed_against_what_it_saves() -> None:
 def test_without_the_summarys_cost_the_net_is_not_complete(
     receipt: ReportedReceipt | None, summary: tuple[int, bool] | None, net: tuple[int, bool]
 ) -> None:
-    told = Session()
-    boundary = told.compacted(receipt)
-    after = told.response(400, cache_read_tokens=385, cache_creation_tokens=5)
-    profit = profit_of(boundary, after, told.complete(boundary, 400, cache_rewrite=5))
+    session = Session()
+    boundary = session.compacted(receipt)
+    after = session.response(400, cache_read_tokens=385, cache_creation_tokens=5)
+    profit = profit_of(boundary, after, session.complete(boundary, 400, cache_rewrite=5))
     assert (usd(profit.summary), usd(profit.net)) == (summary, net)
     assert (profit.break_even is None) == (summary is None)
     assert profit.cache_share_before is None
 
 
 def test_before_the_next_response_nothing_is_weighed() -> None:
-    told = Session()
-    boundary = told.compacted(SUMMARY)
+    session = Session()
+    boundary = session.compacted(SUMMARY)
     profit = profit_of(boundary)
     assert (profit.rewrite, profit.saving, profit.net, profit.responses) == (None, None, None, 0)
-    unmeasured = [boundary, told.response(400), told.complete(boundary, None)]
+    unmeasured = [boundary, session.response(400), session.complete(boundary, None)]
     assert profit_of(*unmeasured).saving is None
-    unpriced = [boundary, told.response(400, model="my-own"), told.complete(boundary, 400)]
+    unpriced = [boundary, session.response(400, model="my-own"), session.complete(boundary, 400)]
     assert profit_of(*unpriced).saving is None
 
 
 def test_a_context_that_grew_saves_less_than_nothing() -> None:
-    told = Session()
-    boundary = told.compacted(SUMMARY)
+    session = Session()
+    boundary = session.compacted(SUMMARY)
     profit = profit_of(
-        boundary, told.response(1_200), told.complete(boundary, 1_200, cache_rewrite=0)
+        boundary, session.response(1_200), session.complete(boundary, 1_200, cache_rewrite=0)
     )
     assert (usd(profit.saving), profit.break_even) == ((-200, True), None)
 
 
 def test_without_a_cache_what_is_saved_is_input() -> None:
-    told = Session()
-    boundary = told.compacted(SUMMARY)
-    fresh = told.response(400, input_tokens=400, cache_read_tokens=None)
-    profit = profit_of(boundary, fresh, told.complete(boundary, 400, cache_rewrite=None))
+    session = Session()
+    boundary = session.compacted(SUMMARY)
+    fresh = session.response(400, input_tokens=400, cache_read_tokens=None)
+    profit = profit_of(boundary, fresh, session.complete(boundary, 400, cache_rewrite=None))
     assert (usd(profit.saving), profit.rewrite, profit.net) == ((6_000, True), None, None)
 
 
 def test_an_empty_prompt_has_no_share() -> None:
-    told = Session()
-    empty = told.response(0, input_tokens=0, cache_read_tokens=0)
-    assert profit_of(empty, told.compacted()).cache_share_before is None
+    session = Session()
+    empty = session.response(0, input_tokens=0, cache_read_tokens=0)
+    assert profit_of(empty, session.compacted()).cache_share_before is None
 
 
 def test_no_agent_waits_for_a_compaction_in_the_background() -> None:
-    told = Session()
-    profit = profit_of(told.boundary(duration_source="precomputed"))
+    session = Session()
+    profit = profit_of(session.boundary(duration_source="precomputed"))
     assert (profit.duration_ms, profit.waited_ms) == (30_000, 0)
-    boundary = told.boundary(duration_ms=None)
-    profit = profit_of(boundary, told.timing(boundary))
+    boundary = session.boundary(duration_ms=None)
+    profit = profit_of(boundary, session.timing(boundary))
     assert (profit.duration_ms, profit.waited_ms) == (3_069, 3_069)
 
 
 def test_without_the_oldest_records_all_is_a_minimum() -> None:
-    told = Session()
-    records = [told.response(500) for _ in range(STREAM_ENTRIES)]
+    session = Session()
+    records = [session.response(500) for _ in range(STREAM_ENTRIES)]
     assert not stored_costs(records, TABLE.find).is_whole
     costs = stored_costs(records[1:], TABLE.find)
     assert costs.is_whole
     assert costs.cost
     assert costs.cost.is_complete
     assert usd(stored_costs(records, TABLE.find).cost) == (690 * STREAM_ENTRIES, False)
-    assert stored_costs([told.reset()] * STREAM_ENTRIES, TABLE.find).cost is None
+    assert stored_costs([session.reset()] * STREAM_ENTRIES, TABLE.find).cost is None
 
 
 def test_prices_are_looked_up_at_the_records_time() -> None:
@@ -220,8 +224,8 @@ def test_prices_are_looked_up_at_the_records_time() -> None:
         asked.append((model, when, tier))
         return None
 
-    told = Session(at=0)
-    record = told.response(500)
+    session = Session(at=0)
+    record = session.response(500)
     assert session_costs([record], price_of).cost is None
     (call,) = asked
     assert call == ("claude-sonnet-5", datetime(2026, 11, 1, 12, 0, 1, tzinfo=UTC), None)

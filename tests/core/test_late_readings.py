@@ -10,15 +10,18 @@ TELEMETRY = {"contextgauge": {"telemetry": True}}
 
 
 def test_a_late_reading_is_counted_and_leaves_the_size_as_it_is() -> None:
-    told = History()
-    records = [told.reading(50_000, messages=3), told.reading(20_000, messages=4, at=-9, late=True)]
+    history = History()
+    records = [
+        history.reading(50_000, messages=3),
+        history.reading(20_000, messages=4, at=-9, late=True),
+    ]
     view = view_of(*records).chains["main"]
     assert (view.used_tokens, view.used_percent, view.messages) == (50_000, 25.0, 4)
     assert (view.as_of_ms, view.peak_tokens) == (records[0].time_ms, 50_000)
-    peak = view_of(*records, told.reading(90_000, at=-9, late=True)).chains["main"]
+    peak = view_of(*records, history.reading(90_000, at=-9, late=True)).chains["main"]
     assert (peak.used_tokens, peak.peak_tokens, peak.peak_percent) == (50_000, 90_000, 45.0)
     # What came before is unknown, and stays so.
-    assert view_of(told.reading(90_000, late=True)).chains["main"].used_tokens is None
+    assert view_of(history.reading(90_000, late=True)).chains["main"].used_tokens is None
 
 
 def test_a_former_size_raises_no_alert() -> None:

@@ -94,11 +94,11 @@ def test_r33_what_the_chain_did_repeatedly_is_plausible_under_any_window() -> No
 
 
 def _compacted(*sizes: int, model: str = "claude-opus-4-7", **boundary: Any) -> SessionView:
-    told = History()
-    records = [told.reading(60_000, window=1_000_000, model=model)]
+    history = History()
+    records = [history.reading(60_000, window=1_000_000, model=model)]
     for number, size in enumerate(sizes, 1):
-        records.append(told.boundary("auto", pre=size, number=number, model=model, **boundary))
-    view = view_of(*records, told.reading(324_000, window=1_000_000, model="claude-opus-4-7"))
+        records.append(history.boundary("auto", pre=size, number=number, model=model, **boundary))
+    view = view_of(*records, history.reading(324_000, window=1_000_000, model="claude-opus-4-7"))
     chain = replace(view.chains["main"], window_source="catalog")
     return replace(view, chains={"main": chain})
 
@@ -161,15 +161,15 @@ def test_responses_left_follow_from_growth_and_tokens_are_unknown_with_the_size(
 
 
 def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> None:
-    told = History()
+    history = History()
     view = view_of(
-        told.boundary("auto", pre=150_000),
-        told.boundary("auto", pre=160_000, number=2),
-        told.boundary("manual", pre=90_000, number=3),
-        told.boundary(None, pre=80_000, number=4),
-        told.boundary("auto", pre=70_000, chain="sub"),
-        told.failed(),
-        told.reading(100_000),
+        history.boundary("auto", pre=150_000),
+        history.boundary("auto", pre=160_000, number=2),
+        history.boundary("manual", pre=90_000, number=3),
+        history.boundary(None, pre=80_000, number=4),
+        history.boundary("auto", pre=70_000, chain="sub"),
+        history.failed(),
+        history.reading(100_000),
     )
     status = status_of(view)
     assert status.until_compaction["main"].threshold_tokens == 160_000
@@ -177,12 +177,15 @@ def test_a_session_learns_from_its_last_automatic_compaction_of_the_chain() -> N
 
 
 def test_r33_a_compaction_of_an_idle_session_teaches_nothing() -> None:
-    told = History()
-    records = [told.boundary("auto", pre=150_000), told.boundary("idle", pre=90_000, number=2)]
-    silent = told.boundary("auto", pre=80_000, number=3)
+    history = History()
+    records = [
+        history.boundary("auto", pre=150_000),
+        history.boundary("idle", pre=90_000, number=2),
+    ]
+    silent = history.boundary("auto", pre=80_000, number=3)
     assert isinstance(silent.data, CompactBoundary)
     silent = replace(silent, data=replace(silent.data, idle_ms=400_000))
-    view = view_of(*records, silent, told.reading(70_000))
+    view = view_of(*records, silent, history.reading(70_000))
     assert status_of(view).until_compaction["main"].threshold_tokens == 150_000
     counts = view.compactions
     assert (counts.automatic, counts.idle, counts.messages_per_compaction) == (2, 1, 40)
@@ -217,17 +220,17 @@ def test_a_compaction_of_unknown_size_hides_no_earlier_one() -> None:
 def test_any_known_threshold_that_is_near_is_critical(
     compacted_at: int | None, points: CompactionPoints, severity: str
 ) -> None:
-    told = History()
-    before = [] if compacted_at is None else [told.boundary("auto", pre=compacted_at)]
-    status = status_of(view_of(*before, told.reading(100_000)), points)
+    history = History()
+    before = [] if compacted_at is None else [history.boundary("auto", pre=compacted_at)]
+    status = status_of(view_of(*before, history.reading(100_000)), points)
     assert (status.severity, status.severities) == (severity, {"main": severity})
 
 
 def test_models_are_learned_whose_threshold_is_not_reported() -> None:
-    told = History()
-    records = [told.reading(5), told.reading(5, chain="sub", model="other")]
+    history = History()
+    records = [history.reading(5), history.reading(5, chain="sub", model="other")]
     assert models_to_learn(view_of(*records)) == {"claude-sonnet-5", "other"}
-    assert models_to_learn(view_of(*records, told.limits(threshold=9))) == {"other"}
+    assert models_to_learn(view_of(*records, history.limits(threshold=9))) == {"other"}
 
 
 @pytest.mark.parametrize(
@@ -245,10 +248,10 @@ def test_the_usual_point_of_a_model_is_the_median_over_partitions(
 ) -> None:
     documents = []
     for sizes in partitions:
-        told, total = History(), Aggregates()
+        history, total = History(), Aggregates()
         for size in sizes:
-            total = counted(total, told.boundary("auto", pre=size), None)
-        total = counted(total, told.boundary("manual", pre=5_000), None)
+            total = counted(total, history.boundary("auto", pre=size), None)
+        total = counted(total, history.boundary("manual", pre=5_000), None)
         documents.append(codec.loads(codec.dumps(total)))
     usual = usual_point(documents)
     if point is None or usual is None:

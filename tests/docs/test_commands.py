@@ -109,8 +109,8 @@ class Shell:
         assert process.stdout is not None
         assert "The page is at http://" in process.stdout.readline(), command
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, f"{command}: {told}"
+        _, output = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, f"{command}: {output}"
 
     def end(self) -> None:
         """End what runs in the background; it must end in good order."""
@@ -118,8 +118,8 @@ class Shell:
             _wait_until_it_heeds_sigterm(process)
             process.send_signal(signal.SIGTERM)
         for command, process in self._background:
-            _, told = process.communicate(timeout=PATIENCE_S)
-            assert process.returncode == 0, f"{command}: {told}"
+            _, output = process.communicate(timeout=PATIENCE_S)
+            assert process.returncode == 0, f"{command}: {output}"
         self._background.clear()
 
     def kill(self) -> None:

@@ -17,8 +17,8 @@ RUNBOOK = (DOCS / "RUNBOOK.md").read_text(encoding="utf-8")
 
 def test_the_exit_codes_match_the_table() -> None:
     section = _section(RUNBOOK, "Probes, stopping, exit codes")
-    told = {row[0]: row[1] for row in _rows(section) if row[0].isdigit()}
-    assert told == {str(int(code)): code.meaning for code in Exit}
+    result = {row[0]: row[1] for row in _rows(section) if row[0].isdigit()}
+    assert result == {str(int(code)): code.meaning for code in Exit}
 
 
 def test_documented_metrics_exist() -> None:
@@ -63,15 +63,15 @@ def test_every_warning_and_error_of_a_worker_is_in_the_table() -> None:
     """Complaints are the log's warnings and errors, with the literal that names them."""
     complaint = re.compile(r"logger\.(?:warning|error)\(\s*\"([^\"]+)\"")
     folder = Path(streams.__file__ or "").parent
-    told = {
+    text = {
         event
         for part in ("flow", "cli")
         for path in (folder / part).rglob("*.py")
         for event in complaint.findall(path.read_text(encoding="utf-8"))
     }
-    assert len(told) >= 8
+    assert len(text) >= 8
     glance = _section(RUNBOOK, "Symptoms")
-    assert sorted(event for event in told if f"`{event}`" not in glance) == []
+    assert sorted(event for event in text if f"`{event}`" not in glance) == []
 
 
 def test_partitions_without_a_worker_are_seen_without_any_figure() -> None:

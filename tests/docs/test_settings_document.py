@@ -4,5 +4,5 @@ from tools.list_settings import DOCUMENT, document
 
 
 def test_the_table_of_settings_is_current() -> None:
-    told = DOCUMENT.read_text(encoding="utf-8")
-    assert told == document(), "run `python -m tools.list_settings`"
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text == document(), "run `python -m tools.list_settings`"

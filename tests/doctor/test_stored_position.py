@@ -16,7 +16,7 @@ from tests.doctor.cases import EXPECTED
 from tests.doubles.log import FaultyLog
 
 GROUP = Group("Stable", (), {(AGENT_MESSAGES.name, 0): 77})
-"""What is committed beside the position: told where the state does not tell it."""
+"""What is committed with the position: reported where the state does not have it."""
 
 
 def state(key: bytes, value: bytes = b"{}") -> NewRecord:

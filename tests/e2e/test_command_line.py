@@ -21,7 +21,7 @@ def _figures(view: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(lines: str) -> set[str]:
-    """Return what the messages say, where it is long enough to be told from other words."""
+    """Return what the messages say, where it is long enough to be distinguishable."""
     return set(re.findall(r'"text": ?"([^"]{20,})"', lines))
 
 
@@ -82,12 +82,12 @@ def _check_reading(
     assert "#1 auto" in box
     line = command("status", session_id, "--line", **settings).stdout
     assert re.fullmatch(r"Context: \d+% \(\d+K/\d+K tokens\)\n", line)
-    told = json.loads(command("status", session_id, "--json", **settings).stdout)
-    costs = told.pop("costs")
+    document = json.loads(command("status", session_id, "--json", **settings).stdout)
+    costs = document.pop("costs")
     numbers = [each["number"] for each in costs["compactions"]]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert len(numbers) >= told["compactions"]["automatic"]
-    assert _figures(told) == views[session_id]
+    assert len(numbers) >= document["compactions"]["automatic"]
+    assert _figures(document) == views[session_id]
 
     timeline = command("events", session_id, **settings).stdout
     assert "compaction_complete" in timeline

@@ -84,8 +84,8 @@ async def test_dead_letters_are_found_shown_and_sent_again(
     async def summary() -> dict[str, int]:
         done = await asyncio.to_thread(command, "dead", "list", "--summary", "--json", **settings)
         assert done.returncode == 0, done.stderr
-        told = [json.loads(line) for line in done.stdout.splitlines()]
-        return {line["reason"]: line["letters"] for line in told}
+        output = [json.loads(line) for line in done.stdout.splitlines()]
+        return {line["reason"]: line["letters"] for line in output}
 
     async def all_are_dead() -> bool:
         return await summary() == counts
@@ -118,9 +118,9 @@ async def test_dead_letters_are_found_shown_and_sent_again(
     assert await is_right()
     assert await summary() == counts
     worker.send_signal(signal.SIGTERM)
-    _, told = worker.communicate(timeout=PATIENCE_S)
+    _, output = worker.communicate(timeout=PATIENCE_S)
     assert worker.returncode == 0
-    assert WORDS not in told
+    assert WORDS not in output
     await log.stop()
 
 

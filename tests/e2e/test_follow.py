@@ -73,13 +73,13 @@ def until(settings: dict[str, str], count: int) -> list[LogRecord]:
     raise AssertionError(f"{len(found)} messages, not {count}")
 
 
-def told(number: int) -> str:
+def entry(number: int) -> str:
     return json.dumps({"type": "user", "session_id": "s", "message": f"a secret word {number}"})
 
 
 def add(path: Path, *numbers: int) -> None:
     with path.open("a") as target:
-        target.write("".join(told(number) + "\n" for number in numbers))
+        target.write("".join(entry(number) + "\n" for number in numbers))
 
 
 def is_live(record: LogRecord) -> bool:
@@ -98,7 +98,7 @@ def test_what_codex_puts_away_is_sent_once(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     codex, other = Codex(tmp_path / "codex"), tmp_path / "codex" / "sessions" / "other.jsonl"
-    codex.append(told(1), told(2))
+    codex.append(entry(1), entry(2))
     folder = str(tmp_path / "codex" / "sessions")
     process = command.start("publish", "--follow", folder, **settings)
     until(settings, 2)
@@ -108,9 +108,9 @@ def test_what_codex_puts_away_is_sent_once(
         # Once a line of another file is sent, all before it was seen.
         add(other, number := next(numbers))
         assert len(until(settings, number)) == number
-    codex.append(told(number := next(numbers)))
+    codex.append(entry(number := next(numbers)))
     records = until(settings, number)
-    (last,) = (record for record in records if record.value == told(number).encode())
+    (last,) = (record for record in records if record.value == entry(number).encode())
     assert is_live(last)
     end(process)
     codex.put_away()
@@ -118,7 +118,7 @@ def test_what_codex_puts_away_is_sent_once(
     once = command("publish", folder, **settings)
     assert f"{number} lines already sent" in once.stderr
     values = sorted(record.value or b"" for record in sent(settings))
-    assert values == sorted(told(each).encode() for each in range(1, number + 1))
+    assert values == sorted(entry(each).encode() for each in range(1, number + 1))
 
 
 @pytest.mark.extended
@@ -142,7 +142,7 @@ def test_added_lines_are_sent_live_and_a_second_run_sends_the_rest(
     assert "published 1 message " in once.stderr
     assert "3 lines already sent" in once.stderr
     records = sent(settings)
-    assert [record.value for record in records] == [told(n).encode() for n in (1, 2, 3, 4)]
+    assert [record.value for record in records] == [entry(n).encode() for n in (1, 2, 3, 4)]
     assert [is_live(record) for record in records] == [False, True, True, False]
     again = command("publish", "--again", "--live", str(folder), **settings)
     assert "published 4 messages" in again.stderr
@@ -187,8 +187,8 @@ def test_without_text_no_text_is_sent(
 def test_a_pipe_is_live_and_a_file_on_standard_input_is_not(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
-    command("publish", "-", stdin=told(1) + "\n", **settings)
-    command("publish", "--no-live", "-", stdin=told(2) + "\n", **settings)
+    command("publish", "-", stdin=entry(1) + "\n", **settings)
+    command("publish", "--no-live", "-", stdin=entry(2) + "\n", **settings)
     path = tmp_path / "a.jsonl"
     add(path, 3)
     with path.open() as source:
@@ -210,7 +210,7 @@ def test_an_idle_pipe_is_left_at_once(
     os.mkfifo(fifo)
     process = command.start("publish", str(fifo), **settings)
     with fifo.open("w") as target:
-        target.write(told(1) + "\n")
+        target.write(entry(1) + "\n")
         target.flush()
         until(settings, 1)
         process.send_signal(by)
@@ -227,7 +227,7 @@ def test_the_first_malformed_lines_are_reported(
     command: Command, settings: dict[str, str], tmp_path: Path
 ) -> None:
     right = tmp_path / "right.jsonl"
-    right.write_text(told(1) + "\n")
+    right.write_text(entry(1) + "\n")
     # Of a known runtime, without a session.
     wrong = '{"type":"user","message":{"role":"user","content":"go"}}\n' * 50 + "no json\n"
     published = command("publish", str(right), "-", stdin=wrong, **settings)

@@ -82,14 +82,14 @@ async def test_from_publishing_to_the_answers(command: Command, settings: dict[s
         listed = (await _asked(client, "/v1/sessions?limit=100", is_all)).json()
         assert not listed["as_of"]["stale"]
         assert {view["identity"]["publisher_agent_id"] for view in listed["sessions"]} == {AGENT}
-        # Every record is told, once.
+        # Every record is sent, once.
         records = sum(view["sequence"] for view in listed["sessions"])
         await become(lambda: len(heard) >= records)
         assert len({document["record_id"] for document in heard}) == len(heard) == records
         events = (await client.get(f"/api/agents/{AGENT}/events")).json()
         kinds = {event["type"] for event in events}
         assert kinds == {"context_warning", "compaction_start", "compaction_complete"}
-        # A projector that stands still is told of, also to who has it all.
+        # A projector that stands still is reported, also to readers that have it all.
         tag = (await client.get("/v1/sessions")).headers["etag"]
         project.send_signal(signal.SIGSTOP)
         await _asked(

@@ -95,7 +95,7 @@ class Bench:
         ]
 
 
-def told(number: int, session: str = "s") -> str:
+def entry(number: int, session: str = "s") -> str:
     return f'{{"sessionId":"{session}","uuid":"{number:09d}"}}'
 
 

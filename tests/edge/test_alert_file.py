@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def told(path: Path) -> list[str]:
+def alerts_in(path: Path) -> list[str]:
     with pytest.raises(ConfigError) as error:
         read_plan(path)
     return str(error.value).splitlines()
@@ -48,7 +48,7 @@ def test_a_plan_and_its_addresses_are_read(file: Path, monkeypatch: pytest.Monke
 def test_faults_are_reported_by_line(file: Path) -> None:
     text = file.read_text().replace("at_percent = 80", 'at_percent = "80"')
     file.write_text(text.replace('targets = ["ops"]', "") + '\n[[rules]]\nname = "x"\n')
-    assert told(file) == [
+    assert alerts_in(file) == [
         "alerts.toml:9: at_percent is '80': give a whole number, 1 to 100",
         "alerts.toml:6: targets is missing: name one or more of ops",
         (
@@ -61,7 +61,7 @@ def test_faults_are_reported_by_line(file: Path) -> None:
 
 def test_invalid_toml_is_reported_with_its_line(file: Path) -> None:
     file.write_text('[[rules]]\nname = "x\n')
-    (line,) = told(file)
+    (line,) = alerts_in(file)
     assert "is not valid TOML" in line
     assert "at line 2" in line
 
@@ -76,11 +76,11 @@ def test_invalid_toml_is_reported_with_its_line(file: Path) -> None:
 )
 def test_an_invalid_rules_file_is_reported(file: Path, content: bytes, said: str) -> None:
     file.write_bytes(content)
-    assert said in told(file)[0]
+    assert said in alerts_in(file)[0]
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:
-    (line,) = told(tmp_path / "none.toml")
+    (line,) = alerts_in(tmp_path / "none.toml")
     assert line.endswith(
         "none.toml cannot be read (No such file or directory): name the file of alert rules"
     )

@@ -11,7 +11,7 @@ from streams.edge.files import reading as files
 from streams.edge.files.origins import copied_history
 from streams.edge.files.session_files import SessionFiles, first_prompt
 from streams.edge.files.session_reading import SessionReading
-from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, told
+from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, entry
 from tests.edge.test_local_transcripts import OLD_S, Reading
 
 THREAD, LATER = "01a00ae5-0000-7000-8000-000000000001", "01a00ae5-0000-7000-8000-00000000000f"
@@ -21,10 +21,10 @@ Step = Callable[[Codex], None]
 
 def test_a_damaged_file_is_named_once_and_read_up_to_there(tmp_path: Path) -> None:
     codex = Codex(tmp_path)
-    codex.append(*map(told, range(20_000)), at_s=OLD_S)
+    codex.append(*map(entry, range(20_000)), at_s=OLD_S)
     codex.compress()
     whole = codex.place.read_bytes()
-    add(tmp_path / "sessions" / "other.jsonl", told(50_000))
+    add(tmp_path / "sessions" / "other.jsonl", entry(50_000))
 
     def cut(length: int) -> None:
         codex.place.write_bytes(whole[:length])
@@ -34,16 +34,16 @@ def test_a_damaged_file_is_named_once_and_read_up_to_there(tmp_path: Path) -> No
     bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
     for lines, events in ((bench.lines, bench.events), (reading.lines, reading.events)):
         first = lines()
-        assert first[-1] == told(50_000) or first[0] == told(50_000)
+        assert first[-1] == entry(50_000) or first[0] == entry(50_000)
         known = len(first) - 1
         assert 0 < known < 20_000
-        assert sorted(first) == sorted([*map(told, range(known)), told(50_000)])
+        assert sorted(first) == sorted([*map(entry, range(known)), entry(50_000)])
         for _ in range(3):
             assert lines() == []
         (event,) = events
         assert event.startswith(f"{codex.place}: the compressed data is cut off after ")
     cut(len(whole))
-    assert bench.lines() == reading.lines() == [*map(told, range(known, 20_000))]
+    assert bench.lines() == reading.lines() == [*map(entry, range(known, 20_000))]
     once = Bench([str(codex.place)], follow=False)
     assert len(once.lines()) == 20_000
     assert once.events == []

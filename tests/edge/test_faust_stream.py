@@ -22,13 +22,13 @@ from tests.patience import PATIENCE_S
 
 class _Told:
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def assigned(self, positions: Mapping[int, int]) -> None:
-        self.told.append(f"assigned {sorted(positions)}")
+        self.calls.append(f"assigned {sorted(positions)}")
 
     def revoked(self) -> None:
-        self.told.append("revoked")
+        self.calls.append("revoked")
 
     async def handle(self, arrivals: Sequence[ReceivedRecord]) -> None:
         """Nothing comes."""
@@ -36,7 +36,7 @@ class _Told:
 
 async def test_a_member_that_rejoins_in_the_same_generation_is_assigned_its_partitions() -> None:
     stream = FaustStream(KafkaOptions("nowhere:1"), "topic", "group", None, lambda: 0, lambda: 0)
-    stream._handler = told = _Told()  # noqa: SLF001 -- it runs without a broker
+    stream._handler = result = _Told()  # noqa: SLF001 -- it runs without a broker
     app = stream._create_app()  # noqa: SLF001 -- as above
     app.consumer_generation_id = 7
     first = app.consumer_generation_id
@@ -47,7 +47,7 @@ async def test_a_member_that_rejoins_in_the_same_generation_is_assigned_its_part
     assert not stream.is_current(first)
     app.consumer_generation_id = 7  # the group's, as a follower that changed nothing finds it
     stream.assign(app.consumer_generation_id, {0: 3})
-    assert told.told == ["assigned [0]", "revoked", "assigned [0]"]
+    assert result.calls == ["assigned [0]", "revoked", "assigned [0]"]
     assert not stream.is_current(first)
     assert stream.is_current(app.consumer_generation_id)
 

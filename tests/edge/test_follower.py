@@ -7,7 +7,7 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from streams.edge.files.watch import TranscriptFinder
-from tests.edge.follower_kit import Bench, Hands, add, told
+from tests.edge.follower_kit import Bench, Hands, add, entry
 
 
 @pytest.fixture(autouse=True)
@@ -22,28 +22,28 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_each_line_is_read_once_as_it_is_written(path: Path) -> None:
-    add(path, told(1), told(2))
+    add(path, entry(1), entry(2))
     bench = Bench([str(path)])
     assert bench.places() == [("s.jsonl", 1, "s"), ("s.jsonl", 2, "s")]
     assert bench.lines() == []
-    add(path, told(3))
+    add(path, entry(3))
     assert bench.places() == [("s.jsonl", 3, "s")]
     assert bench.follower.lag == 0
 
 
 def test_a_file_from_before_1970_is_not_sent_twice(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     os.utime(path, (-1_000, -1_000))
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1)]
+    assert bench.lines() == [entry(1)]
     bench.restart()
     assert bench.lines() == []
 
 
 def test_half_a_line_waits_for_its_end(path: Path) -> None:
-    add(path, told(1), '{"half":', end="")
+    add(path, entry(1), '{"half":', end="")
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1)]
+    assert bench.lines() == [entry(1)]
     assert bench.follower.lag == 8
     add(path, '"', end="")
     assert bench.lines() == []
@@ -52,42 +52,42 @@ def test_half_a_line_waits_for_its_end(path: Path) -> None:
 
 
 def test_a_single_run_sends_a_line_without_an_end_once(path: Path) -> None:
-    add(path, told(1), told(2), end="")
+    add(path, entry(1), entry(2), end="")
     bench = Bench([str(path)], follow=False)
-    assert bench.lines() == [told(1), told(2)]
+    assert bench.lines() == [entry(1), entry(2)]
     bench.restart()
     assert bench.lines() == []
     assert bench.follower.already_sent == 2
-    add(path, "", told(3))
+    add(path, "", entry(3))
     bench.restart()
     assert bench.places() == [("s.jsonl", 3, "s")]
 
 
 def test_a_single_run_sends_a_completed_line_whole(path: Path) -> None:
-    add(path, told(1), '{"half":', end="")
+    add(path, entry(1), '{"half":', end="")
     bench = Bench([str(path)], follow=False)
-    assert bench.lines() == [told(1), '{"half":']
+    assert bench.lines() == [entry(1), '{"half":']
     add(path, '"x"}')
     bench.restart()
     assert bench.lines() == ['{"half":"x"}']
 
 
 def test_unacknowledged_lines_are_read_again(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1)]
-    add(path, told(2))
-    assert bench.lines(settle=False) == [told(2)]
+    assert bench.lines() == [entry(1)]
+    add(path, entry(2))
+    assert bench.lines(settle=False) == [entry(2)]
     bench.restart()
     assert bench.places() == [("s.jsonl", 2, "s")]
-    add(path, told(3))
-    assert bench.lines(settle=False) == [told(3)]
+    add(path, entry(3))
+    assert bench.lines(settle=False) == [entry(3)]
     bench.follower.rewind()
-    assert bench.lines() == [told(3)]
+    assert bench.lines() == [entry(3)]
 
 
 def test_an_untouched_file_is_not_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)], follow=False)
     bench.lines()
     bench.restart()
@@ -97,19 +97,19 @@ def test_an_untouched_file_is_not_opened(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_again_sends_from_the_beginning(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)], follow=False)
     bench.lines()
     bench.again = True
     bench.restart()
-    assert bench.lines() == [told(1)]
+    assert bench.lines() == [entry(1)]
     assert len(bench.follower.positions()) == 1
 
 
 def test_new_files_and_folders_and_late_subagents_are_found(tmp_path: Path) -> None:
     bench = Bench([str(tmp_path)])
     assert bench.lines() == []
-    add(tmp_path / "p" / "one.jsonl", told(1, "one"))
+    add(tmp_path / "p" / "one.jsonl", entry(1, "one"))
     assert bench.places() == [("one.jsonl", 1, "one")]
     add(tmp_path / "p" / "one" / "subagents" / "agent-a.jsonl", '{"isSidechain":true}')
     add(tmp_path / "p" / "one" / "subagents" / "deep" / "agent-b.jsonl", '{"isSidechain":true}')
@@ -120,12 +120,12 @@ def test_new_files_and_folders_and_late_subagents_are_found(tmp_path: Path) -> N
 
 
 def test_a_sessions_folder_is_followed_including_later_files(tmp_path: Path) -> None:
-    add(tmp_path / "one.jsonl", told(1, "one"))
+    add(tmp_path / "one.jsonl", entry(1, "one"))
     (tmp_path / "one").mkdir()
     bench = Bench([str(tmp_path / "one")])
     assert bench.places() == [("one.jsonl", 1, "one")]
     add(tmp_path / "one" / "subagents" / "agent-a.jsonl", '{"isSidechain":true}')
-    add(tmp_path / "two.jsonl", told(1, "two"))
+    add(tmp_path / "two.jsonl", entry(1, "two"))
     assert bench.places() == [("agent-a.jsonl", 1, "one")]
 
 
@@ -133,24 +133,24 @@ def test_a_file_that_does_not_exist_yet_is_followed_later(path: Path, tmp_path: 
     assert TranscriptFinder([str(path)]).missing == [str(path)]
     bench = Bench([str(path)])
     assert bench.lines() == []
-    add(path, told(1))
-    assert bench.lines() == [told(1)]
+    add(path, entry(1))
+    assert bench.lines() == [entry(1)]
     with pytest.raises(ConfigError, match="no such file"):
         TranscriptFinder([str(tmp_path / "nowhere" / "s.jsonl")])
 
 
 def test_only_lines_seen_as_they_are_written_are_live(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     clock = Hands(path.stat().st_mtime)
     bench = Bench([str(path)], clock=clock)
     assert [piece.live for piece in bench.pieces()] == [False]
-    add(path, told(2))
+    add(path, entry(2))
     assert [piece.live for piece in bench.pieces()] == [True]
     new = path.with_name("new.jsonl")
     bench.restart()
-    add(path, told(3))
+    add(path, entry(3))
     assert [piece.live for piece in bench.pieces()] == [False]
-    add(path, told(4))
+    add(path, entry(4))
     clock.at_s += 30  # nobody looked for a while
     assert [piece.live for piece in bench.pieces()] == [False]
     assert not new.exists()
@@ -163,22 +163,22 @@ def test_a_new_file_is_live_and_one_that_was_moved_here_is_not(tmp_path: Path) -
     clock.at_s = folder.stat().st_mtime
     bench = Bench([str(folder)], clock=clock)
     bench.lines()
-    add(folder / "new.jsonl", told(1))
+    add(folder / "new.jsonl", entry(1))
     assert [piece.live for piece in bench.pieces()] == [True]
-    add(folder / "old.jsonl", told(2))
+    add(folder / "old.jsonl", entry(2))
     os.utime(folder / "old.jsonl", (1, 1))
     assert [piece.live for piece in bench.pieces()] == [False]
 
 
 def test_a_line_completed_after_the_start_is_live(path: Path) -> None:
-    add(path, told(1), '{"half":', end="")
+    add(path, entry(1), '{"half":', end="")
     bench = Bench([str(path)])
     assert [piece.live for piece in bench.pieces()] == [False]
-    add(path, "1}", told(2))
+    add(path, "1}", entry(2))
     found = bench.pieces()
     assert [line.value for piece in found for line in piece.lines] == [
         b'{"half":1}',
-        told(2).encode(),
+        entry(2).encode(),
     ]
     assert {piece.live for piece in found} == {True}
 
@@ -223,12 +223,12 @@ def test_a_line_longer_than_a_block_is_read_whole(
 ) -> None:
     monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
     long = f'{{"sessionId":"s","text":"{"x" * 500}"}}'
-    add(path, told(1), long, told(2), long[:300], end="")
+    add(path, entry(1), long, entry(2), long[:300], end="")
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1), long, told(2)]
+    assert bench.lines() == [entry(1), long, entry(2)]
     add(path, long[300:])
     assert bench.places() == [("s.jsonl", 4, "s")]
-    add(path, told(5))
+    add(path, entry(5))
     monkeypatch.setattr("streams.edge.files.tail.HELD_LINE_BYTES", 100)
     add(path, long)
     pieces = bench.pieces()
@@ -238,12 +238,12 @@ def test_a_line_longer_than_a_block_is_read_whole(
 
 
 def test_a_windows_line_end_is_not_part_of_the_line(path: Path) -> None:
-    add(path, told(1) + "\r")
-    assert Bench([str(path)]).lines() == [told(1)]
+    add(path, entry(1) + "\r")
+    assert Bench([str(path)]).lines() == [entry(1)]
 
 
 def test_an_unreadable_file_is_reported_once(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     bench.lines()
     bench.restart()
@@ -253,18 +253,18 @@ def test_an_unreadable_file_is_reported_once(path: Path) -> None:
             raise PermissionError(13, "Permission denied")
 
         patch.setattr(os, "open", refuse)
-        add(path, told(2))
+        add(path, entry(2))
         assert bench.lines() == []
         assert bench.lines() == []
         assert bench.follower.unreadable == 1
     assert bench.events == [f"{path}: cannot be read: Permission denied"]
-    assert bench.lines() == [told(2)]
+    assert bench.lines() == [entry(2)]
     assert bench.follower.unreadable == 0
 
 
 def test_stopping_ends_between_two_pieces(tmp_path: Path) -> None:
     for number in range(3):
-        add(tmp_path / f"{number}.jsonl", told(number))
+        add(tmp_path / f"{number}.jsonl", entry(number))
     bench = Bench([str(tmp_path)])
     pieces = bench.follower.pieces()
     assert len(next(pieces).lines) == 1
@@ -276,25 +276,25 @@ def test_a_file_that_is_rewritten_while_it_is_read_is_read_from_its_beginning(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
-    add(path, told(1), told(2), told(3))
+    add(path, entry(1), entry(2), entry(3))
     bench = Bench([str(path)])
     pieces = bench.follower.pieces()
     first = next(pieces)
-    assert [line.value.decode() for line in first.lines] == [told(1)]
+    assert [line.value.decode() for line in first.lines] == [entry(1)]
     first.settle()
     path.write_text("")
-    add(path, *(told(number) for number in range(4, 8)))
+    add(path, *(entry(number) for number in range(4, 8)))
     assert next(pieces).lines == ()
     bench.clock.at_s += 0.3
     found = [line for piece in (next(pieces) for _ in range(4)) for line in piece.lines]
-    assert [line.value.decode() for line in found] == [told(number) for number in range(4, 8)]
+    assert [line.value.decode() for line in found] == [entry(number) for number in range(4, 8)]
 
 
 def test_a_single_run_reports_a_file_that_is_rewritten_while_it_is_read(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streams.edge.files.tail._BLOCK_BYTES", 64)
-    add(path, told(1), told(2), told(3))
+    add(path, entry(1), entry(2), entry(3))
     bench = Bench([str(path)], follow=False)
     pieces = bench.follower.pieces()
     assert len(next(pieces).lines) == 1

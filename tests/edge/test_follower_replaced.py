@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edge.follower_kit import Bench, add, told
+from tests.edge.follower_kit import Bench, add, entry
 
 
 @pytest.fixture(autouse=True)
@@ -24,58 +24,58 @@ def path(tmp_path: Path) -> Path:
 def test_a_rotated_file_is_finished_before_the_new_one(
     path: Path, name: str, is_restarted: bool
 ) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1)]
-    add(path, told(2))
+    assert bench.lines() == [entry(1)]
+    add(path, entry(2))
     path.rename(path.with_name(name))
-    add(path, told(3))
+    add(path, entry(3))
     if is_restarted:
         bench.restart()
-    assert bench.lines() == [told(2), told(3)]
-    add(path.with_name(name), told(4))
-    add(path, told(5))
-    assert bench.lines() == [told(4), told(5)]
+    assert bench.lines() == [entry(2), entry(3)]
+    add(path.with_name(name), entry(4))
+    add(path, entry(5))
+    assert bench.lines() == [entry(4), entry(5)]
     assert bench.events == []
 
 
 def test_a_rotated_file_in_a_folder_is_followed_under_its_new_name(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(tmp_path)])
     bench.lines()
     for number in range(2, 5):
         older = [tmp_path / f"s.{at}.jsonl" for at in range(1, number)]
         for at in reversed(range(1, number - 1)):
             older[at - 1].rename(older[at])
-        add(path, told(number * 10))
+        add(path, entry(number * 10))
         path.rename(older[0])
-        add(path, told(number * 10 + 1))
-        assert bench.lines() == [told(number * 10), told(number * 10 + 1)]
+        add(path, entry(number * 10 + 1))
+        assert bench.lines() == [entry(number * 10), entry(number * 10 + 1)]
     bench.restart()
     assert bench.lines() == []
 
 
 def test_the_last_line_of_a_rotated_file_may_lack_a_line_end(path: Path) -> None:
-    add(path, told(1), told(2), end="")
+    add(path, entry(1), entry(2), end="")
     bench = Bench([str(path)])
-    assert bench.lines() == [told(1)]
+    assert bench.lines() == [entry(1)]
     path.rename(path.with_name("old"))
-    add(path, told(3))
-    assert bench.lines() == [told(3)]
+    add(path, entry(3))
+    assert bench.lines() == [entry(3)]
     bench.clock.at_s += 20
-    assert bench.lines() == [told(2)]
+    assert bench.lines() == [entry(2)]
     bench.clock.at_s += 20
     assert bench.lines() == []
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_truncated_file_is_reported_and_read_again(path: Path, is_restarted: bool) -> None:
-    add(path, told(1), told(2))
+    add(path, entry(1), entry(2))
     bench = Bench([str(path)])
     bench.lines()
     os.truncate(path, 0)
-    add(path, told(3))
+    add(path, entry(3))
     if is_restarted:
         bench.restart()
     assert bench.places() == [("s.jsonl", 1, "s")]
@@ -83,56 +83,56 @@ def test_a_truncated_file_is_reported_and_read_again(path: Path, is_restarted: b
 
 
 def test_a_file_rewritten_and_longer_than_before_is_noticed(path: Path) -> None:
-    add(path, told(1), told(2))
+    add(path, entry(1), entry(2))
     bench = Bench([str(path)])
     bench.lines()
     os.truncate(path, 0)
-    add(path, told(7), told(8), told(9))
-    assert bench.lines() == [told(7), told(8), told(9)]
+    add(path, entry(7), entry(8), entry(9))
+    assert bench.lines() == [entry(7), entry(8), entry(9)]
     assert len(bench.events) == 1
 
 
 def test_a_copy_that_replaces_the_file_is_read_from_the_same_position(path: Path) -> None:
-    add(path, told(1), told(2))
+    add(path, entry(1), entry(2))
     bench = Bench([str(path)])
     bench.lines()
     copy = path.with_name("copy")
     copy.write_bytes(path.read_bytes())
-    add(copy, told(3))
+    add(copy, entry(3))
     copy.rename(path)
     assert bench.places() == [("s.jsonl", 3, "s")]
     copy.write_bytes(path.read_bytes())
-    add(copy, told(4))
+    add(copy, entry(4))
     copy.rename(path)
     bench.restart()
-    assert bench.lines() == [told(4)]
+    assert bench.lines() == [entry(4)]
     assert bench.events == []
 
 
 def test_another_file_in_its_place_is_read_from_its_beginning(path: Path) -> None:
-    add(path, told(1), told(2))
+    add(path, entry(1), entry(2))
     bench = Bench([str(path)])
     bench.lines()
     other = path.with_name("other")
-    add(other, told(5), told(6), told(7))
+    add(other, entry(5), entry(6), entry(7))
     other.rename(path)
-    assert bench.lines() == [told(5), told(6), told(7)]
+    assert bench.lines() == [entry(5), entry(6), entry(7)]
 
 
 def test_lines_written_before_a_deletion_are_sent(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     bench.lines()
-    add(path, told(2))
+    add(path, entry(2))
     path.unlink()
-    assert bench.lines() == [told(2)]
-    add(path, told(3))
-    assert bench.lines() == [told(3)]
+    assert bench.lines() == [entry(2)]
+    add(path, entry(3))
+    assert bench.lines() == [entry(3)]
 
 
 def test_files_of_a_remounted_disk_are_not_sent_again(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
-    add(disk / "s.jsonl", told(1))
+    add(disk / "s.jsonl", entry(1))
     bench = Bench([str(tmp_path / "disk")])
     bench.lines()
     disk.rename(tmp_path / "away")
@@ -140,9 +140,9 @@ def test_files_of_a_remounted_disk_are_not_sent_again(tmp_path: Path) -> None:
     bench.clock.at_s += 60
     assert bench.lines() == []
     (tmp_path / "away").rename(disk)
-    add(disk / "s.jsonl", told(2))
+    add(disk / "s.jsonl", entry(2))
     bench.clock.at_s += 60
-    assert bench.lines() == [told(2)]
+    assert bench.lines() == [entry(2)]
     bench.restart()
     assert bench.lines() == []
 
@@ -150,34 +150,34 @@ def test_files_of_a_remounted_disk_are_not_sent_again(tmp_path: Path) -> None:
 def test_a_rotated_file_is_finished_even_if_the_new_one_was_read_before_a_restart(
     path: Path,
 ) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     bench.lines()
-    add(path, told(2))
+    add(path, entry(2))
     path.rename(path.with_name("s.1"))
-    add(path, told(3))
+    add(path, entry(3))
     pieces = bench.pieces(settle=False)
     pieces[1].settle()  # of the new one only: they lie on different partitions
     bench.restart()
-    assert bench.lines() == [told(2)]
+    assert bench.lines() == [entry(2)]
 
 
 @pytest.mark.parametrize("follow", [False, True])
 def test_the_end_of_a_rotated_file_is_read_again_until_acknowledged(
     path: Path, follow: bool
 ) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)], follow=follow)
     bench.lines()
-    add(path, told(2), end="")
+    add(path, entry(2), end="")
     path.rename(path.with_name("s.1"))
-    add(path, told(3))
+    add(path, entry(3))
     if not follow:
         bench.restart()
     else:
-        assert bench.lines() == [told(3)]
+        assert bench.lines() == [entry(3)]
     bench.clock.at_s += 20
-    assert told(2) in bench.lines(settle=False)
+    assert entry(2) in bench.lines(settle=False)
     bench.lines(settle=False)
     bench.restart()
     bench.lines()
@@ -192,13 +192,13 @@ def test_the_end_of_a_rotated_file_is_read_again_until_acknowledged(
 
 
 def test_a_finished_file_that_was_rotated_leaves_no_position(path: Path) -> None:
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     bench.lines()
     bench.restart()
     for number in range(3):
         path.rename(path.with_name(f"s.{number}"))
-        add(path, told(number + 2))
+        add(path, entry(number + 2))
         bench.lines()
         bench.clock.at_s += 20
         bench.lines()
@@ -209,12 +209,12 @@ def test_a_finished_file_that_was_rotated_leaves_no_position(path: Path) -> None
 
 def test_many_renamed_files_use_few_descriptors(tmp_path: Path) -> None:
     for number in range(400):
-        add(tmp_path / f"{number}.jsonl", told(number))
+        add(tmp_path / f"{number}.jsonl", entry(number))
     bench = Bench([str(tmp_path)])
     before = len(os.listdir("/dev/fd"))  # noqa: PTH208 -- no path of the file system
     assert len(bench.lines()) == 400
     for number in range(400):
-        add(tmp_path / f"{number}.jsonl", told(1_000 + number))
+        add(tmp_path / f"{number}.jsonl", entry(1_000 + number))
     most = 0
     lines: list[str] = []
     for piece in bench.follower.pieces():

@@ -11,7 +11,7 @@ from contextgauge.errors import ConfigError
 from streams.edge.files import reading as files
 from streams.edge.files.formats import UnknownFormatError, reason_of, refusal_of
 from tests.core.given import SESSION, assistant
-from tests.edge.follower_kit import told
+from tests.edge.follower_kit import entry
 
 STRANGE = {"type": "step", "kind": "note", "payload": {}, "a": 1, "b": 2, "c": 3, "d": 4}
 
@@ -40,7 +40,7 @@ def test_what_a_strange_file_looks_like_is_shown(tmp_path: Path) -> None:
         (),
         ("no JSON",),
         ("{}", "[1]"),
-        (json.dumps(STRANGE), told(1)),
+        (json.dumps(STRANGE), entry(1)),
         (json.dumps(STRANGE), json.dumps(assistant())),
         (json.dumps({"type": "user", "message": "hello"}),),
         (json.dumps({"anything": 1, "session_id": SESSION}),),
@@ -71,13 +71,13 @@ def test_a_document_of_strange_objects_is_refused_too(tmp_path: Path) -> None:
 
 def test_a_line_far_down_shows_what_a_file_is(tmp_path: Path) -> None:
     strange = [json.dumps(STRANGE | {"text": "a" * 1_000})] * 100
-    assert refusal_of(written(tmp_path, *strange, told(1))) is None
+    assert refusal_of(written(tmp_path, *strange, entry(1))) is None
     assert refusal_of(written(tmp_path, *strange)) is not None
 
 
 def test_in_a_folder_it_is_counted_and_by_its_name_it_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, json.dumps(STRANGE))
-    written(tmp_path, told(1), name="b.jsonl")
+    written(tmp_path, entry(1), name="b.jsonl")
     with pytest.raises(ConfigError, match="is not known"):
         files.expand([path])
     with pytest.raises(ConfigError, match=r"a\.jsonl: the runtime .* is not known"):
@@ -102,4 +102,4 @@ def test_a_pipe_of_strange_lines_is_refused_too(monkeypatch: pytest.MonkeyPatch,
         piped(monkeypatch, *[json.dumps(STRANGE)] * 3)
     # What is no JSON is reported line by line, and one line that is read is enough.
     assert len(piped(monkeypatch, "no JSON", "")) == 2
-    assert len(piped(monkeypatch, json.dumps(STRANGE), told(1))) == 2
+    assert len(piped(monkeypatch, json.dumps(STRANGE), entry(1))) == 2

@@ -1,4 +1,4 @@
-"""What a prober is told of a worker, from the notes that its work left."""
+"""What a probe learns of a worker, from the notes that its work left."""
 
 from typing import Any, cast
 
@@ -54,9 +54,9 @@ def test_a_blocked_event_loop_is_not_live(clock: FakeClock, board: Health) -> No
     clock.now_s += 60
     assert board.live().ok
     clock.now_s += 1
-    told = board.live()
-    assert not told.ok
-    assert told.document["reasons"] == ["the event loop has stood still for 61 s (limit 60 s)"]
+    answer = board.live()
+    assert not answer.ok
+    assert answer.document["reasons"] == ["the event loop has stood still for 61 s (limit 60 s)"]
     board.beat()
     assert board.live().ok
 
@@ -76,11 +76,11 @@ def test_a_step_that_does_not_end_is_not_live(clock: FakeClock, board: Health) -
         _pass(clock, board, 30)
         assert board.live().ok
         _pass(clock, board, 1)
-        told = board.live()
-        assert told.document["reasons"] == [
+        answer = board.live()
+        assert answer.document["reasons"] == [
             "commit of partition 3 has not ended for 81 s (limit 80 s)"
         ]
-        assert not told.ok
+        assert not answer.ok
     assert board.live().ok
     assert board.doing() == []
 
@@ -93,9 +93,9 @@ def test_step_limits_pause_while_a_service_is_down(clock: FakeClock, board: Heal
         board.away("other", "redis", "connection refused")
         _pass(clock, board, 3_600)
         assert board.live().ok
-        told = board.ready()
-        assert not told.ok
-        assert told.document["reasons"] == ["redis is away: connection refused"]
+        answer = board.ready()
+        assert not answer.ok
+        assert answer.document["reasons"] == ["redis is away: connection refused"]
         board.back("one")
         assert not board.ready().ok
         board.back("other")
@@ -116,9 +116,9 @@ def test_a_server_that_is_the_wrong_one_for_long_is_not_live(
         assert board.live().ok
         _pass(clock, board, 10)
     board.away("one", "redis", "READONLY", is_wrong_server=True)
-    told = board.live()
-    assert not told.ok
-    assert told.document["reasons"] == [
+    answer = board.live()
+    assert not answer.ok
+    assert answer.document["reasons"] == [
         "redis has been the wrong server, or not ready, for 70 s (limit 60 s): READONLY"
     ]
     assert board.ready().document["reasons"] == [
@@ -153,10 +153,10 @@ def test_a_restoring_partition_is_not_ready_and_reports_progress(
     board.worker("member")
     _pass(clock, board, 5)
     board.partition(2, "restoring", done=40, total=100)
-    told = board.ready()
-    assert not told.ok
-    assert told.document["reasons"] == ["partition 2 is restoring"]
-    assert told.document["partitions"] == {
+    answer = board.ready()
+    assert not answer.ok
+    assert answer.document["reasons"] == ["partition 2 is restoring"]
+    assert answer.document["partitions"] == {
         "2": {"phase": "restoring", "for_s": 5.0, "done": 40, "total": 100},
         "10": {"phase": "running", "for_s": 5.0},
     }

@@ -14,7 +14,7 @@ from streams.edge.files import reading as files
 from streams.edge.files.housekeeping import archive_of, known_path, places
 from streams.edge.files.names import group_of, name_of
 from streams.edge.files.watch import TranscriptFinder, source_of
-from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, told
+from tests.edge.follower_kit import ROLLOUT, Bench, Codex, add, compressed, entry
 from tests.edge.test_local_transcripts import OLD_S, Reading
 
 THREAD, LATER = "01a00ae5-0000-7000-8000-000000000001", "01a00ae5-0000-7000-8000-00000000000f"
@@ -92,15 +92,15 @@ def found(*paths: Path) -> list[str]:
 
 def test_of_a_plain_and_a_compressed_file_the_plain_one_counts(tmp_path: Path) -> None:
     plain = tmp_path / "sessions" / "2026" / "08" / "16" / ROLLOUT
-    add(plain, told(1), told(2))
+    add(plain, entry(1), entry(2))
     packed = plain.with_name(ROLLOUT + ".zst")
-    packed.write_bytes(compressed(told(1).encode() + b"\n"))
+    packed.write_bytes(compressed(entry(1).encode() + b"\n"))
     for named in (tmp_path, plain.parent, plain, packed):
         assert found(named) == [str(plain)]
         assert [each.place for each in files.find([str(named)])] == [str(plain)]
     assert {each.path for each in files.expand([str(packed), str(tmp_path)])} == {plain}
     archived = tmp_path / "archived_sessions" / ROLLOUT
-    add(archived, told(1))
+    add(archived, entry(1))
     assert found(tmp_path / "sessions") == [str(plain)]
 
 
@@ -109,7 +109,7 @@ def test_archived_rollouts_come_with_their_folder_their_day_and_their_name(tmp_p
     other.day = other.day.parent.parent / "09" / "01"
     other.place = other.day / other.place.name
     for each in (codex, other):
-        each.append(told(1))
+        each.append(entry(1))
     name = codex.place
     codex.put_away()
     other.put_away()
@@ -129,13 +129,13 @@ def test_archived_rollouts_come_with_their_folder_their_day_and_their_name(tmp_p
 
 
 def test_a_session_folder_has_its_compressed_main_file(tmp_path: Path) -> None:
-    (tmp_path / "s.jsonl.zst").write_bytes(compressed(told(1).encode() + b"\n"))
-    add(tmp_path / "s" / "subagents" / "agent-a.jsonl", told(2))
+    (tmp_path / "s.jsonl.zst").write_bytes(compressed(entry(1).encode() + b"\n"))
+    add(tmp_path / "s" / "subagents" / "agent-a.jsonl", entry(2))
     assert [Path(place).name for place in found(tmp_path / "s")] == [
         "s.jsonl.zst",
         "agent-a.jsonl",
     ]
-    (tmp_path / "t.jsonl.zst").write_bytes(compressed(told(3).encode() + b"\n"))
+    (tmp_path / "t.jsonl.zst").write_bytes(compressed(entry(3).encode() + b"\n"))
     (tmp_path / "t").mkdir()
     assert found(tmp_path / "t") == [str(tmp_path / "t.jsonl.zst")]
     (tmp_path / "t" / "mine.jsonl.zst").write_bytes(b"")
@@ -148,7 +148,7 @@ def test_a_file_that_moves_while_its_folders_are_listed_is_not_missed(
 ) -> None:
     """It is taken back: its folder was listed before, and the archive is listed after that."""
     codex = Codex(tmp_path)
-    codex.append(told(1))
+    codex.append(entry(1))
     codex.put_away()
     finder = TranscriptFinder([str(tmp_path / "sessions")])
     assert [each.place for each in finder.look(0.0)] == [str(codex.place)]
@@ -174,17 +174,17 @@ def test_a_view_reads_nothing_again_and_loses_nothing(
     tmp_path: Path, steps: list[Step], is_later: bool
 ) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), told(2), at_s=OLD_S)
+    codex.append(entry(1), entry(2), at_s=OLD_S)
     reading = Reading(tmp_path / "sessions")
-    assert reading.lines() == [told(1), told(2)]
+    assert reading.lines() == [entry(1), entry(2)]
     for step in steps:
         step(codex)
         if is_later:
             reading.start()
         assert reading.lines() == []
         assert list(reading.marks) == [str(codex.day / ROLLOUT)]
-    codex.append(told(3))
-    assert reading.lines() == [told(3)]
+    codex.append(entry(3))
+    assert reading.lines() == [entry(3)]
     assert reading.events == []
     codex.place.unlink()
     assert reading.lost() == [ROLLOUT]
@@ -196,7 +196,7 @@ def test_a_follower_sends_nothing_again_and_misses_nothing(
     tmp_path: Path, named: str, is_later: bool
 ) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), told(2))
+    codex.append(entry(1), entry(2))
     bench = Bench([str(tmp_path / named)])
     assert bench.places() == [(ROLLOUT, 1, "s"), (ROLLOUT, 2, "s")]
     for number, step in enumerate([*STEPS, Codex.put_away, Codex.compress], 3):
@@ -205,28 +205,28 @@ def test_a_follower_sends_nothing_again_and_misses_nothing(
             bench.restart()
         assert bench.lines() == []
         assert {at.path for at in bench.follower.positions()} == {str(codex.day / ROLLOUT)}
-        codex.append(told(number))
+        codex.append(entry(number))
         assert bench.places() == [(ROLLOUT, number, "s")]
     assert bench.events == []
 
 
 def test_lines_that_follow_a_plain_copy_are_live(tmp_path: Path) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), at_s=OLD_S)
+    codex.append(entry(1), at_s=OLD_S)
     codex.compress()
     bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
     assert [piece.live for piece in bench.pieces()] == [False]
     assert [piece.received_ms for piece in reading.pieces()] == [None]
     codex.decompress()
     assert bench.lines() == reading.lines() == []
-    codex.append(told(2))
+    codex.append(entry(2))
     assert [piece.live for piece in bench.pieces()] == [True]
     (piece,) = reading.pieces()
     assert piece.received_ms is not None
     codex.compress()
     assert bench.pieces() == []
     other = Codex(tmp_path, ROLLOUT.replace("14-07", "15-00"))
-    other.append(told(3))
+    other.append(entry(3))
     other.compress()
     assert [piece.live for piece in bench.pieces()] == [False]
 
@@ -235,10 +235,10 @@ def test_a_compressed_file_that_did_not_change_is_not_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), at_s=OLD_S)
+    codex.append(entry(1), at_s=OLD_S)
     codex.compress()
     bench, reading = Bench([str(tmp_path)], follow=False), Reading(tmp_path)
-    assert bench.lines() == reading.lines() == [told(1)]
+    assert bench.lines() == reading.lines() == [entry(1)]
 
     def refused(path: str, *_: object) -> int:
         raise AssertionError(path)
@@ -259,7 +259,7 @@ def test_whatever_is_done_to_a_rollout_each_line_is_read_once(tmp_path: Path, nu
     """In any order, with lines written between, and with restarts of the readers."""
     chance = random.Random(number)  # noqa: S311 -- nothing secret
     codex, written = Codex(tmp_path), 1
-    codex.append(told(0))
+    codex.append(entry(0))
     # The readers' clock is that of the files: everything is written now.
     bench, reading = Bench([str(tmp_path / "sessions")]), Reading(tmp_path / "sessions")
     sent, shown = list[str](), list[str]()
@@ -275,7 +275,7 @@ def test_whatever_is_done_to_a_rollout_each_line_is_read_once(tmp_path: Path, nu
                 codex.take_back()
             case 3 | 4:
                 for _ in range(chance.randrange(1, 4)):
-                    codex.append(told(written))
+                    codex.append(entry(written))
                     written += 1
             case 5:
                 sent += bench.lines()
@@ -285,33 +285,33 @@ def test_whatever_is_done_to_a_rollout_each_line_is_read_once(tmp_path: Path, nu
                 bench.restart()
                 reading.start()
     sent, shown = sent + bench.lines(), shown + reading.lines()
-    assert sent == shown == [told(each) for each in range(written)]
+    assert sent == shown == [entry(each) for each in range(written)]
     assert bench.events == reading.events == []
 
 
 def test_a_rewritten_rollout_is_noticed_in_each_form(tmp_path: Path) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), told(2), at_s=OLD_S)
+    codex.append(entry(1), entry(2), at_s=OLD_S)
     bench, reading = Bench([str(tmp_path)]), Reading(tmp_path)
-    assert bench.lines() == reading.lines() == [told(1), told(2)]
+    assert bench.lines() == reading.lines() == [entry(1), entry(2)]
     codex.place.unlink()
-    codex.append(told(7), told(8), at_s=OLD_S)
+    codex.append(entry(7), entry(8), at_s=OLD_S)
     codex.compress()
     assert reading.lost() == [ROLLOUT]
-    assert bench.lines() == reading.lines() == [told(7), told(8)]
-    codex.place.write_bytes(compressed(told(9).encode() + b"\n"))
+    assert bench.lines() == reading.lines() == [entry(7), entry(8)]
+    codex.place.write_bytes(compressed(entry(9).encode() + b"\n"))
     assert reading.lost() == [ROLLOUT]
-    assert bench.lines() == reading.lines() == [told(9)]
+    assert bench.lines() == reading.lines() == [entry(9)]
 
 
 def test_an_archive_that_cannot_be_looked_at_is_not_taken_for_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex = Codex(tmp_path)
-    codex.append(told(1), at_s=OLD_S)
+    codex.append(entry(1), at_s=OLD_S)
     codex.put_away()
     reading = Reading(tmp_path / "sessions")
-    assert reading.lines() == [told(1)]
+    assert reading.lines() == [entry(1)]
     really: dict[str, Callable[..., Any]] = {
         name: getattr(os, name) for name in ("stat", "scandir")
     }
@@ -337,10 +337,10 @@ def test_an_archive_that_cannot_be_looked_at_is_not_taken_for_deleted(
 
 def test_what_cannot_be_opened_for_a_moment_at_the_start_is_read_later(tmp_path: Path) -> None:
     codex = Codex(tmp_path)
-    codex.append(*(told(number) for number in range(50)))
+    codex.append(*(entry(number) for number in range(50)))
     bench = Bench([str(tmp_path / "sessions")])
     assert len(bench.lines()) == 50
-    codex.append(told(50))
+    codex.append(entry(50))
     codex.compress()
     with pytest.MonkeyPatch.context() as patch:
 
@@ -351,4 +351,4 @@ def test_what_cannot_be_opened_for_a_moment_at_the_start_is_read_later(tmp_path:
         bench.restart()
         assert bench.lines() == []
         assert bench.follower.unreadable == 1
-    assert bench.lines() == [told(50)]
+    assert bench.lines() == [entry(50)]

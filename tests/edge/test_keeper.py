@@ -14,7 +14,7 @@ from streams.edge.files.checkpoint import (
     grouped,
 )
 from streams.ports import LineBatch
-from tests.edge.follower_kit import Bench, add, told
+from tests.edge.follower_kit import Bench, add, entry
 from tests.patience import PATIENCE_S
 
 TARGET = CheckpointTarget("cluster", "agent.messages")
@@ -39,7 +39,7 @@ def test_unacknowledged_lines_are_read_again_and_former_readers_stop(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "s.jsonl"
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     kept = keeper(bench, tmp_path)
     former, not_begun = kept.pieces(), kept.pieces()
@@ -53,16 +53,16 @@ def test_unacknowledged_lines_are_read_again_and_former_readers_stop(
     again.settle()
     assert numbers(next(pieces)) == []
     bench.clock.at_s += 1
-    add(path, told(2))
+    add(path, entry(2))
     assert numbers(next(pieces)) == [2]
 
 
 def test_lines_sent_again_after_a_failure_are_not_marked_as_live(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     assert [piece.live for piece in bench.pieces()] == [False]
-    add(path, told(2))
+    add(path, entry(2))
     assert [piece.live for piece in bench.pieces(settle=False)] == [True]
     bench.follower.rewind()
     assert [piece.live for piece in bench.pieces()] == [False]
@@ -70,7 +70,7 @@ def test_lines_sent_again_after_a_failure_are_not_marked_as_live(tmp_path: Path)
 
 def test_saves_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.jsonl"
-    add(path, told(1))
+    add(path, entry(1))
     bench = Bench([str(path)])
     kept = keeper(bench, tmp_path)
     inside, may_go = threading.Event(), threading.Event()

@@ -74,8 +74,8 @@ def test_every_metric_has_help() -> None:
 
 
 def test_the_document_of_metrics_is_current() -> None:
-    told = DOCUMENT.read_text(encoding="utf-8")
-    assert told == document(), "run `python -m tools.list_metrics`"
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text == document(), "run `python -m tools.list_metrics`"
 
 
 def test_the_figures_are_as_prometheus_reads_them() -> None:

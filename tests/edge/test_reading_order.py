@@ -12,7 +12,7 @@ from streams.edge.files.session_files import SessionFiles
 from streams.edge.files.watch import TranscriptFinder
 from tests.core.derivation.test_rules_responses import AUTOMATIC, own_call
 from tests.core.given import SESSION, Body, assistant, boundary, line
-from tests.edge.follower_kit import told
+from tests.edge.follower_kit import entry
 from tests.edge.test_local_transcripts import OLD_S, Reading, write
 from tests.edge.test_origins import derived
 
@@ -37,8 +37,8 @@ def test_a_compactions_own_call_comes_before_its_session(tmp_path: Path, named: 
     names = ["agent-acompact-1.jsonl", "deep/agent-acompact-2.jsonl"]
     others = ["agent-a.jsonl", "agent-b-acompact.jsonl", "deep/agent-a.jsonl"]
     for name in (*names, *others):
-        write(agents / name, told(1))
-    write(main, told(2))
+        write(agents / name, entry(1))
+    write(main, entry(2))
     order = [*(agents / name for name in names), main, *(agents / name for name in others)]
     assert found(tmp_path / named) == replayed(tmp_path / named) == order
     assert Reading(tmp_path / "p").names() == [
@@ -77,9 +77,9 @@ def test_of_copies_of_a_session_the_one_that_was_written_last_is_read_last(
     """Copies take each other's turns, with their subagents; other sessions keep theirs."""
     first = "z" if last == "a" else "a"
     for folder, at_s in ((first, OLD_S), (last, OLD_S + 50)):
-        write(tmp_path / folder / "s.jsonl", told(1), at_s=at_s)
-        write(tmp_path / folder / "s" / "subagents" / "agent-a.jsonl", told(2), at_s=OLD_S)
-        write(tmp_path / folder / f"only-in-{folder}.jsonl", told(3), at_s=OLD_S)
+        write(tmp_path / folder / "s.jsonl", entry(1), at_s=at_s)
+        write(tmp_path / folder / "s" / "subagents" / "agent-a.jsonl", entry(2), at_s=OLD_S)
+        write(tmp_path / folder / f"only-in-{folder}.jsonl", entry(3), at_s=OLD_S)
     copies = [
         [tmp_path / folder / "s.jsonl", tmp_path / folder / "s" / "subagents" / "agent-a.jsonl"]
         for folder in (first, last)
@@ -118,5 +118,5 @@ def test_the_present_size_is_that_of_the_copy_that_was_written_last(
 def test_a_loose_own_call_comes_before_its_session_too(tmp_path: Path) -> None:
     names = ["agent-acompact-1.jsonl", "s.jsonl", "agent-a.jsonl"]
     for name in names:
-        write(tmp_path / name, told(1))
+        write(tmp_path / name, entry(1))
     assert found(tmp_path) == replayed(tmp_path) == [tmp_path / name for name in names]

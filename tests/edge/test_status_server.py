@@ -99,12 +99,12 @@ def test_the_root_lists_the_endpoints_and_other_paths_are_not_found(served: Serv
 async def test_it_answers_while_the_event_loop_is_blocked(served: Served) -> None:
     served.health.beat()
     served.clock.now_s += 61
-    told: list[tuple[int, str, str]] = []
-    asking = threading.Thread(target=lambda: told.append(served.ask("/healthz")))
+    seen: list[tuple[int, str, str]] = []
+    asking = threading.Thread(target=lambda: seen.append(served.ask("/healthz")))
     asking.start()
     # In the loop's own thread: nothing else of the loop runs meanwhile.
     asking.join(PATIENCE_S)
-    (answer,) = told
+    (answer,) = seen
     assert answer[0] == 503
     assert "the event loop has stood still" in answer[2]
 

@@ -75,7 +75,7 @@ class GatedClock(HastyClock):
         await super().sleep(seconds)
 
 
-class Told(NamedTuple):
+class Logged(NamedTuple):
     """A record and its Kafka timestamp."""
 
     record: Record
@@ -88,10 +88,10 @@ def sample_records(seed: int = 1) -> tuple[tuple[Record, ...], ...]:
     return tuple(map(tuple, expected(samples(seed), PARTITIONS)))
 
 
-def on_log(told: Iterable[Told], step: int = 2) -> list[LogRecord]:
+def on_log(logged: Iterable[Logged], step: int = 2) -> list[LogRecord]:
     """Return the records as they are on a log whose offsets have gaps."""
     found = []
-    for number, (record, logged_ms) in enumerate(told):
+    for number, (record, logged_ms) in enumerate(logged):
         headers, value = codec.to_binary(record)
         key = codec.key_bytes(record.data.session_id)
         found.append(LogRecord(number * step, logged_ms, key, value, headers))
@@ -107,19 +107,19 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
         name = f"s-{number}"
         deriver = Deriver(RULES)
         lines = write(name, actions, transcript=transcript)
-        # An agent's name may be told late, and another one later.
+        # An agent's name may be known late, and another one later.
         agents = draw(st.lists(st.sampled_from([None, "ann", "bob"]), min_size=1, max_size=3))
-        told = [
+        result = [
             InputMessage(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
             for n, line in enumerate(lines)
         ]
-        sessions.append([r for intake in told for r in deriver.derive(intake).records])
+        sessions.append([r for intake in result for r in deriver.derive(intake).records])
     mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
     steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
     logged_ms, dated = START_MS, []
     for record in mixed:
         logged_ms += draw(steps)
-        dated.append(Told(record, logged_ms))
+        dated.append(Logged(record, logged_ms))
     return on_log(dated)
 
 
@@ -158,7 +158,7 @@ def stored(store: MemoryViews) -> PartitionDump:
     return store.partitions[1, 0].held
 
 
-SAMPLE = on_log([Told(record, START_MS) for record in chain(*sample_records())])
+SAMPLE = on_log([Logged(record, START_MS) for record in chain(*sample_records())])
 """Sessions of every kind, on one partition."""
 
 

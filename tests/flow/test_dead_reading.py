@@ -121,11 +121,11 @@ async def test_the_newest_of_many_are_read_without_reading_all(
 
 async def test_reading_backwards_yields_every_letter(kit: DeriveKit) -> None:
     await kit.append(died(n % 2, died_ms=NOW_MS + n) for n in range(5_000))
-    told: list[tuple[int, int]] = []
-    async with reading(kit, progress=lambda *figures: told.append(figures)) as letters:
+    seen: list[tuple[int, int]] = []
+    async with reading(kit, progress=lambda *figures: seen.append(figures)) as letters:
         found = [letter.died_ms - NOW_MS async for letter in letters.newest_first()]
     assert found == list(range(4_999, -1, -1))
-    assert told[-1] == (5_000, 5_000)
+    assert seen[-1] == (5_000, 5_000)
 
 
 async def test_letters_that_arrive_after_begin_are_not_read(kit: DeriveKit) -> None:
@@ -139,15 +139,15 @@ async def test_retention_may_delete_letters_while_they_are_read(
     kit: DeriveKit, log: FaultyLog
 ) -> None:
     await kit.append(died(value=b"%d" % n) for n in range(4_800))
-    told: list[tuple[int, int]] = []
-    async with reading(kit, progress=lambda *figures: told.append(figures)) as letters:
+    seen: list[tuple[int, int]] = []
+    async with reading(kit, progress=lambda *figures: seen.append(figures)) as letters:
         found = []
         async for letter in letters.as_sent():
             found.append(int(letter.value))
             if letter.offset == 0:
                 log.delete_before(kit.config.dead_topic, 0, 4_400)
     assert found == [*range(2_000), *range(4_400, 4_800)]
-    assert told[-1] == (4_800, 4_800)
+    assert seen[-1] == (4_800, 4_800)
 
 
 async def test_a_broker_that_stops_sending_raises_a_retry_error(

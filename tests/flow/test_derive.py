@@ -288,7 +288,7 @@ async def test_a_new_worker_starts_at_the_first_message_kept(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "words"),
     [
         (["position"], {"v": 99, "position": 0}, "version 99"),
         (["position"], {"position": 0}, "version None"),
@@ -307,13 +307,13 @@ async def test_a_new_worker_starts_at_the_first_message_kept(
     ],
 )
 async def test_an_unknown_version_refuses_the_partition(
-    kit: DeriveKit, key: object, value: object, told: str
+    kit: DeriveKit, key: object, value: object, words: str
 ) -> None:
     entry = NewRecord(kit.config.state_topic, 1, codec.dumps(key), codec.dumps(value))
     await kit.append([entry])
     error = await kit.start_worker().failed()
     assert isinstance(error, VersionError)
-    assert told in str(error)
+    assert words in str(error)
     assert await kit.events() == [[], [], [], []]
 
 

@@ -39,13 +39,13 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
         dead = found[reason]
         assert (dead.key, dead.value) == (record.key, record.value)
         assert dead.headers[: len(record.headers)] == record.headers
-        told = by_name(dead.headers)
-        assert told["src_topic"] == topic.encode()
-        assert int(told["src_partition"]) == record.partition
+        result = by_name(dead.headers)
+        assert result["src_topic"] == topic.encode()
+        assert int(result["src_partition"]) == record.partition
         source = await kit.read(topic, record.partition)
-        (origin,) = [r for r in source if r.offset == int(told["src_offset"])]
+        (origin,) = [r for r in source if r.offset == int(result["src_offset"])]
         assert origin.value == record.value
-        assert int(told["src_timestamp"]) == origin.timestamp_ms
+        assert int(result["src_timestamp"]) == origin.timestamp_ms
         assert figures.counts["derive_dead_letters", reason] == 1
     assert b"partitioner=murmur2_random" in by_name(found["misrouted"].headers)["dead_detail"]
 

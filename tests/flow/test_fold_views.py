@@ -19,7 +19,7 @@ from tests.core.given import SESSION, Given, compacting, init, kinds
 from tests.core.history import START_MS, History
 from tests.doubles.dump import fold_records
 from tests.flow.project_kit import (
-    Told,
+    Logged,
     batches,
     logs,
     on_log,
@@ -46,10 +46,14 @@ def test_records_of_a_replay_are_folded_by_partition() -> None:
 
 
 async def test_a_timing_reaches_a_compaction_that_a_former_worker_measured() -> None:
-    told = History()
-    boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
-    told_of = [boundary, told.complete(boundary, at=1), told.timing(boundary, 3_069, at=7_200)]
-    log = on_log([Told(record, START_MS) for record in told_of])
+    history = History()
+    boundary = history.boundary("auto", duration_ms=None, model="gpt-5", at=0)
+    records = [
+        boundary,
+        history.complete(boundary, at=1),
+        history.timing(boundary, 3_069, at=7_200),
+    ]
+    log = on_log([Logged(record, START_MS) for record in records])
     store = MemoryViews()
     for batch in batches(log, [1, 2]):
         await project_all(store, [batch])  # each by another worker, which reads what is stored
@@ -72,16 +76,16 @@ async def test_a_timing_reaches_a_compaction_that_a_former_worker_measured() -> 
 
 
 async def test_a_check_reaches_its_compaction_in_any_batch() -> None:
-    told = History()
-    boundary = told.boundary("auto", at=0)
+    history = History()
+    boundary = history.boundary("auto", at=0)
     records = [
         boundary,
-        told.reading(30_000),
-        told.complete(boundary),
-        told.reading(31_000),
-        told.pins_checked(boundary, 3, ("Never push to main.",)),
+        history.reading(30_000),
+        history.complete(boundary),
+        history.reading(31_000),
+        history.pins_checked(boundary, 3, ("Never push to main.",)),
     ]
-    log = on_log([Told(record, START_MS) for record in records])
+    log = on_log([Logged(record, START_MS) for record in records])
     for sizes in ([5], [1, 4], [3, 2], [4, 1], [1, 1, 1, 1, 1]):
         store = MemoryViews()
         for batch in batches(log, sizes):
@@ -94,24 +98,29 @@ async def test_a_check_reaches_its_compaction_in_any_batch() -> None:
 
 
 def test_compactions_that_can_no_longer_change_leave_memory() -> None:
-    told, fold = History(), Fold(strict=False)
-    first, second = told.boundary(duration_ms=None), told.boundary(number=2, duration_ms=None)
-    records = [first, second, told.complete(second), told.timing(second)]
+    history, fold = History(), Fold(strict=False)
+    first, second = history.boundary(duration_ms=None), history.boundary(number=2, duration_ms=None)
+    records = [first, second, history.complete(second), history.timing(second)]
     fold.put_view(b"s-1", None)
     held = []
-    for item in placed(on_log([Told(record) for record in records])):
+    for item in placed(on_log([Logged(record) for record in records])):
         fold.add(item)
         held.append(sorted(name for _, name in fold._compactions))  # noqa: SLF001 -- what it holds shows nowhere
     assert held == [[b"1"], [b"2"], [b"2"], [b"2"]]  # its rules may still be checked
     fold.forget_sessions(9)
-    assert fold.missing_compactions([told.pins_checked(second)]) == [(b"s-1", b"2")]
+    assert fold.missing_compactions([history.pins_checked(second)]) == [(b"s-1", b"2")]
 
 
 def test_a_complete_compaction_is_read_again_for_its_duration() -> None:
-    told, fold = History(), Fold(strict=False)
-    boundary = told.boundary(duration_ms=None)
-    records = [boundary, told.complete(boundary), told.timing(boundary), told.timing(boundary)]
-    first, second, timing, again = placed(on_log([Told(record) for record in records]))
+    history, fold = History(), Fold(strict=False)
+    boundary = history.boundary(duration_ms=None)
+    records = [
+        boundary,
+        history.complete(boundary),
+        history.timing(boundary),
+        history.timing(boundary),
+    ]
+    first, second, timing, again = placed(on_log([Logged(record) for record in records]))
     fold.put_view(b"s-1", None)
     assert fold.missing_compactions([boundary]) == []
     fold.add(first)

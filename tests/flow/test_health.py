@@ -57,15 +57,15 @@ async def test_a_worker_is_not_ready_until_it_has_restored() -> None:
     worker = asyncio.create_task(run_derive(ports))
 
     def restoring() -> bool:
-        told = kit.health.ready().document["partitions"]
-        assert isinstance(told, dict)
-        notes = [note for note in told.values() if isinstance(note, dict)]
+        answer = kit.health.ready().document["partitions"]
+        assert isinstance(answer, dict)
+        notes = [note for note in answer.values() if isinstance(note, dict)]
         return len(notes) == kit.partitions and all(note.get("done") for note in notes)
 
     await until(restoring)
-    told = kit.health.ready()
-    assert not told.ok
-    assert told.document["reasons"] == [f"partition {p} is restoring" for p in range(4)]
+    answer = kit.health.ready()
+    assert not answer.ok
+    assert answer.document["reasons"] == [f"partition {p} is restoring" for p in range(4)]
     assert len(kit.health.doing()) == kit.partitions
     assert kit.health.live().ok
     store.go_on.set()
@@ -102,9 +102,9 @@ async def test_a_poll_that_never_ends_is_not_live() -> None:
         assert kit.health.live().ok, "a poll has its own time"
         clock.ahead_s = 3_700.0
         kit.health.beat()
-        told = kit.health.live()
-        assert not told.ok
-        assert "poll of partition 0 has not ended" in str(told.document["reasons"])
+        answer = kit.health.live()
+        assert not answer.ok
+        assert "poll of partition 0 has not ended" in str(answer.document["reasons"])
 
 
 async def test_a_slow_batch_that_makes_progress_is_live(
@@ -142,9 +142,9 @@ async def test_a_worker_with_an_unavailable_log_is_live_and_not_ready() -> None:
     kit.log.away = True
     async with kit.running() as worker:
         await until(lambda: worker.figures.counts["worker_retries", "kafka"] > 0)
-        told = kit.health.ready()
-        assert (told.ok, told.document["phase"]) == (False, "waiting")
-        assert "the broker in memory is away" in str(told.document["reasons"])
+        answer = kit.health.ready()
+        assert (answer.ok, answer.document["phase"]) == (False, "waiting")
+        assert "the broker in memory is away" in str(answer.document["reasons"])
         assert kit.health.live().ok
         kit.log.away = False
         await until(lambda: kit.health.ready().ok)
@@ -185,7 +185,7 @@ async def test_a_worker_reports_the_state_of_idle_partitions_it_takes_over() -> 
     kit = _kit()
     await kit.create_topics()
     await kit.publish(samples())
-    told: list[dict[str, float]] = []
+    seen: list[dict[str, float]] = []
     for _ in range(2):
         kit.health = Health("derive", SystemClock(), 60.0)
         async with kit.running() as worker:
@@ -193,9 +193,9 @@ async def test_a_worker_reports_the_state_of_idle_partitions_it_takes_over() -> 
             await until(lambda: kit.health.ready().ok)
             gauges = worker.figures.gauges
             names = ("derive_sessions", "derive_position")
-            told.append({name: sum(gauges[name, str(p)] for p in range(4)) for name in names})
-    assert told[0] == told[1]
-    assert min(told[0].values()) > 0
+            seen.append({name: sum(gauges[name, str(p)] for p in range(4)) for name in names})
+    assert seen[0] == seen[1]
+    assert min(seen[0].values()) > 0
 
 
 async def test_records_behind_an_open_transaction_count_as_unsettled() -> None:
@@ -211,13 +211,13 @@ async def test_records_behind_an_open_transaction_count_as_unsettled() -> None:
             await kit.append(records[40:80])
         gauges = worker.figures.gauges
 
-        def told() -> bool:
+        def is_reported() -> bool:
             unsettled = [gauges.get(("project_unsettled_records", str(p))) for p in range(4)]
             lags = [gauges.get(("project_lag_records", str(p))) for p in range(4)]
             ages = [gauges.get(("project_lag_seconds", str(p)), 0.0) > 0 for p in range(4)]
             return any(unsettled) and unsettled == lags and ages == list(map(bool, unsettled))
 
-        await until(told)
+        await until(is_reported)
 
 
 async def test_the_age_of_a_views_source_message_is_reported() -> None:
@@ -237,8 +237,8 @@ async def test_the_age_of_a_views_source_message_is_reported() -> None:
     for partition, messages in sources.items():
         times = {record.offset: record.timestamp_ms for record in messages}
         for record in await kit.read(kit.config.events_topic, partition):
-            told = by_name(record.headers)
-            assert int(told["src_timestamp"]) == times[int(told["src_offset"])]
+            result = by_name(record.headers)
+            assert int(result["src_timestamp"]) == times[int(result["src_offset"])]
     project = ProjectKit(kit.log, FaultyViews(), clock=Late())
     project.config = replace(project.config, events_topic=kit.config.events_topic)
     async with project.running() as worker:

@@ -170,8 +170,8 @@ async def test_after_a_rebalance_the_next_owner_sends_what_was_not_accepted(
 async def test_events_have_the_runtime_of_their_session(kit: ExportKit) -> None:
     kit.owners["looked-up"] = Owner(is_known=True, runtime="codex")
     kit.owners["new"] = Owner()
-    told = Given().take(init(at=0), assistant("r", at=1))
-    records = [*told, *some(1, "looked-up"), *some(1, "new"), *some(1, "no-redis")]
+    derived = Given().take(init(at=0), assistant("r", at=1))
+    records = [*derived, *some(1, "looked-up"), *some(1, "new"), *some(1, "no-redis")]
     await kit.write(records)
     async with kit.exporting():
         await until_so(lambda: kit.acknowledged.get(0) == len(records))
@@ -180,7 +180,7 @@ async def test_events_have_the_runtime_of_their_session(kit: ExportKit) -> None:
         for event in kit.collector.events
     }
     assert runtimes == {
-        told[0].data.session_id: "claude-code",
+        derived[0].data.session_id: "claude-code",
         "looked-up": "codex",
         "new": None,
         "no-redis": None,

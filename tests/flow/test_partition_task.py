@@ -1,4 +1,4 @@
-"""A partition's task, on the log in memory: what joins a batch, what is told, what is let go of."""
+"""A partition's task, on the log in memory: what joins a batch, is reported, is released."""
 
 import asyncio
 import gc
@@ -90,8 +90,8 @@ async def test_the_last_position_is_committed_to_the_group_on_stop(
         await until(lambda: worker.has_derived(len(MESSAGES) - 1))
         config = kit.config
         assert await kit.log.committed(config.group, config.messages_topic) == {}
-    told = await kit.log.committed(config.group, config.messages_topic)
-    assert sum(told.values()) == len(MESSAGES)
+    result = await kit.log.committed(config.group, config.messages_topic)
+    assert sum(result.values()) == len(MESSAGES)
 
 
 @pytest.fixture
@@ -267,11 +267,11 @@ async def test_a_stop_within_a_rebalance_waits_for_the_running_batch(
 
 async def test_offsets_of_a_previous_assignment_do_not_count_for_the_next() -> None:
     began, go_on = asyncio.Event(), asyncio.Event()
-    told: list[dict[int, int]] = []
+    seen: list[dict[int, int]] = []
 
     class Slow:
         async def commit_offsets(self, positions: dict[int, int]) -> None:
-            told.append(dict(positions))
+            seen.append(dict(positions))
             began.set()
             await go_on.wait()
 
@@ -285,4 +285,4 @@ async def test_offsets_of_a_previous_assignment_do_not_count_for_the_next() -> N
     await telling
     await offsets.end()
     await offsets.end()
-    assert told == [{0: 7}, {0: 7}]
+    assert seen == [{0: 7}, {0: 7}]

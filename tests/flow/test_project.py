@@ -240,11 +240,11 @@ async def test_a_log_that_lacks_records_is_reported_and_still_projected(
     kit: ProjectKit,
 ) -> None:
     await kit.append(MORE)
-    with capture_logs() as told:
+    with capture_logs() as logs:
         async with kit.running() as worker:
             assert await kit.caught_up(worker) == 1
     assert await kit.documents(1) == await kit.expected()
-    said = [line for line in told if line["log_level"] == "error"]
+    said = [line for line in logs if line["log_level"] == "error"]
     assert {line["event"] for line in said} == {"the log lacks records: sessions begin in between"}
 
 
@@ -304,11 +304,11 @@ async def test_a_failure_after_progress_is_retried_soon(
             await kit.append(records)
             await kit.caught_up(worker)
             before = worker.figures.total("worker_retries")
-            with capture_logs() as told:
+            with capture_logs() as logs:
                 log.away = True
                 await until(partial(has_retried, worker.figures, before + 2))
                 log.away = False
-            pauses = [line["pause_s"] for line in told if line["event"] == "trying again"]
+            pauses = [line["pause_s"] for line in logs if line["event"] == "trying again"]
             assert pauses[:3] == [0.25, 0.5, 1.0]
 
 

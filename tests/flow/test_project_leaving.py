@@ -14,7 +14,7 @@ from streams.ports import LogRecord
 from tests.core.history import START_MS, History
 from tests.flow.project_kit import (
     SAMPLE,
-    Told,
+    Logged,
     batches,
     on_log,
     project_all,
@@ -24,7 +24,7 @@ from tests.flow.project_kit import (
 
 
 def days(*records: tuple[Record, float]) -> list[LogRecord]:
-    return on_log([Told(record, START_MS + int(day * DAY_MS)) for record, day in records])
+    return on_log([Logged(record, START_MS + int(day * DAY_MS)) for record, day in records])
 
 
 async def test_sessions_idle_for_90_days_of_the_log_leave() -> None:
@@ -130,9 +130,9 @@ async def test_an_agents_sessions_are_known_until_they_leave_or_change_agent() -
 
 
 async def test_an_hour_leaves_after_400_days() -> None:
-    told = History()
-    records = [told.boundary(at=0), told.boundary(at=DAY_MS / 1000 * 401, number=2)]
-    log = on_log([Told(record, record.time_ms or 0) for record in records])
+    history = History()
+    records = [history.boundary(at=0), history.boundary(at=DAY_MS / 1000 * 401, number=2)]
+    log = on_log([Logged(record, record.time_ms or 0) for record in records])
     store = MemoryViews()
     await project_all(store, batches(log, [1]))
     assert [name for name in stored(store).stats if name.startswith(b"hour:")] == [

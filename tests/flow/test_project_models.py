@@ -4,14 +4,14 @@ from schemas.views import MAX_MODELS, Aggregates
 from streams.codec import view_codec
 from tests.core.history import History
 from tests.doubles.view_store import FaultyViews
-from tests.flow.project_kit import Told, batches, on_log, project_all, stored, wanted
+from tests.flow.project_kit import Logged, batches, on_log, project_all, stored, wanted
 
 
 async def test_models_are_counted_by_name_up_to_a_cap() -> None:
     """The same ones however often the projector begins again."""
-    told = History()
-    records = [Told(told.boundary(model=f"model-{n}")) for n in range(MAX_MODELS + 20)]
-    again = [Told(told.boundary(model=f"model-{n}")) for n in (0, MAX_MODELS + 5)]
+    history = History()
+    records = [Logged(history.boundary(model=f"model-{n}")) for n in range(MAX_MODELS + 20)]
+    again = [Logged(history.boundary(model=f"model-{n}")) for n in (0, MAX_MODELS + 5)]
     log = on_log([*records, *again])
     store = FaultyViews()
     for batch in batches(log, range(0, len(log), 30)):

@@ -29,7 +29,7 @@ from tests.core.history import History
 from tests.doubles.view_store import FaultyViews
 from tests.flow.project_kit import (
     SAMPLE,
-    Told,
+    Logged,
     batches,
     logs,
     on_log,
@@ -218,11 +218,11 @@ async def test_a_call_has_at_most_500_documents() -> None:
 
 
 async def test_a_call_has_at_most_2_mib_unless_one_record_is_greater() -> None:
-    told = History()
-    boundary = told.boundary()
-    records = [boundary, told.summary(boundary, "x" * 3_000_000), told.reading(5)]
-    records += [told.info(cwd="y" * 150_000 + str(number)) for number in range(40)]
-    log = on_log([Told(record) for record in records])
+    history = History()
+    boundary = history.boundary()
+    records = [boundary, history.summary(boundary, "x" * 3_000_000), history.reading(5)]
+    records += [history.info(cwd="y" * 150_000 + str(number)) for number in range(40)]
+    log = on_log([Logged(record) for record in records])
     store = Watched()
     await project_all(store, batches(log, []))
     large = [records for _, size, records in store.calls if size > MAX_BYTES]
@@ -264,10 +264,10 @@ async def test_while_building_sessions_may_begin_in_the_middle() -> None:
 
 @pytest.mark.parametrize("gone", ["stats", "compactions"])
 async def test_other_missing_documents_are_a_loss(gone: str) -> None:
-    told = History()
-    boundary = told.boundary()
-    records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
-    first, second = batches(on_log([Told(record) for record in records]), [1])
+    history = History()
+    boundary = history.boundary()
+    records = [boundary, history.summary(boundary), history.reading(5), history.complete(boundary)]
+    first, second = batches(on_log([Logged(record) for record in records]), [1])
     store = FaultyViews()
     await project_all(store, [first])
     getattr(stored(store), gone).clear()
@@ -276,10 +276,10 @@ async def test_other_missing_documents_are_a_loss(gone: str) -> None:
 
 
 async def test_while_building_a_missing_compaction_is_skipped() -> None:
-    told = History()
-    boundary = told.boundary()
-    records = [boundary, told.summary(boundary), told.reading(5), told.complete(boundary)]
-    first, second = batches(on_log([Told(record) for record in records]), [1])
+    history = History()
+    boundary = history.boundary()
+    records = [boundary, history.summary(boundary), history.reading(5), history.complete(boundary)]
+    first, second = batches(on_log([Logged(record) for record in records]), [1])
     store = FaultyViews()
     await project_all(store, [first])
     projector = projector_of(store, strict=False)
@@ -298,7 +298,7 @@ async def test_calls_before_a_failure_within_a_batch_are_kept(
     store = FaultyViews()
     late = History("late")
     late.reading(1)
-    log = [*SAMPLE[:100], *on_log([Told(late.reading(2))])]
+    log = [*SAMPLE[:100], *on_log([Logged(late.reading(2))])]
     log[-1] = log[-1]._replace(offset=200)
     with pytest.raises(LostError, match="record 200 "):
         await project_all(store, batches(log, []))
@@ -327,10 +327,15 @@ async def test_views_are_forgotten_and_loaded_again(monkeypatch: pytest.MonkeyPa
 
 
 async def test_compactions_are_whole_documents() -> None:
-    told = History()
-    boundary = told.boundary()
-    records = [boundary, told.summary(boundary, "so far"), told.reading(9), told.complete(boundary)]
-    log = on_log([Told(record) for record in records])
+    history = History()
+    boundary = history.boundary()
+    records = [
+        boundary,
+        history.summary(boundary, "so far"),
+        history.reading(9),
+        history.complete(boundary),
+    ]
+    log = on_log([Logged(record) for record in records])
     store = FaultyViews()
     await project_all(store, batches(log, [1, 2, 3]))
     document = stored(store).compactions[b"s-1"][b"1"]

@@ -254,13 +254,13 @@ def test_a_live_message_outside_the_topics_time_limits_is_skipped(
     assert kept.record.timestamp_ms == sent_ms
 
 
-@pytest.mark.parametrize("told", [b"-1", b"never", None])
+@pytest.mark.parametrize("expected", [b"-1", b"never", None])
 def test_a_live_message_without_a_known_timestamp_loses_its_mark(
-    kit: DeriveKit, told: bytes | None
+    kit: DeriveKit, expected: bytes | None
 ) -> None:
     """It would be given the time of the sending, which is wrong."""
     record = died(value=ANONYMOUS, headers=(("a", b"b"), *LIVE))
-    last = () if told is None else (("src_timestamp", told),)
+    last = () if expected is None else (("src_timestamp", expected),)
     found = made(kit, record._replace(headers=(*record.headers[:-1], *last)))
     assert isinstance(found, Ready)
     assert found.record.headers == (("a", b"b"), (REDRIVEN_HEADER, b"0:5"))

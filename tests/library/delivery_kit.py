@@ -35,7 +35,7 @@ def delivery_over(
     clock: Clock | None = None,
 ) -> tuple[Delivery, list[str]]:
     """Return a delivery, and what it tells."""
-    told: list[str] = []
+    seen: list[str] = []
     config = DeliveryConfig(
         topic=AGENT_MESSAGES.name,
         form=MessageFormat(LIMIT, text_key),
@@ -43,16 +43,16 @@ def delivery_over(
         max_messages=max_messages,
         max_bytes=max_bytes,
     )
-    return Delivery(log, clock or SystemClock(), config, told.append), told
+    return Delivery(log, clock or SystemClock(), config, seen.append), seen
 
 
 @asynccontextmanager
 async def opened(log: FaultyLog, **options: Any) -> AsyncIterator[tuple[Delivery, list[str]]]:
     """Open a delivery, and close it with all that waits sent."""
-    delivery, told = delivery_over(log, **options)
+    delivery, outcome = delivery_over(log, **options)
     delivery.start()
     try:
-        yield delivery, told
+        yield delivery, outcome
     finally:
         await delivery.close(PATIENCE_S)
 

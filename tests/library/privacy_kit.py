@@ -52,13 +52,13 @@ def check_same_records(lines: Sequence[bytes]) -> int:
         {record.id: number for number, record in enumerate(records)} for records in (whole, without)
     ]
     assert [record.type for record in whole] == [record.type for record in without]
-    for told, other in zip(whole, without, strict=True):
-        assert (told.subject, told.time_ms, told.sequence) == (
+    for value, other in zip(whole, without, strict=True):
+        assert (value.subject, value.time_ms, value.sequence) == (
             other.subject,
             other.time_ms,
             other.sequence,
         )
-        data, shown = json.loads(codec.dumps(told.data)), json.loads(codec.dumps(other.data))
+        data, shown = json.loads(codec.dumps(value.data)), json.loads(codec.dumps(other.data))
         for field in IDS:
             if data.get(field) is not None:
                 data[field] = names[0][data[field]]

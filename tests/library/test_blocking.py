@@ -21,7 +21,7 @@ def opened_in(seconds: float = 0, **options: object) -> Publisher:
 
 
 def _in_child(publisher: BlockingPublisher, made: Publisher) -> int:
-    """Use the parent's publisher as a forked process may: 0 where it is told so, and may end."""
+    """Use the parent's publisher as a forked process may: 0 where it reports so, and may end."""
     try:
         publisher.publish(MESSAGE)
     except ClosedError as error:
@@ -47,21 +47,21 @@ def test_a_forked_process_gets_an_error_and_can_exit() -> None:
 
 
 def test_publishing_from_on_problem_raises_an_error() -> None:
-    told: Future[str] = Future()
+    result: Future[str] = Future()
     entered = threading.Event()
 
     def problem(_: str) -> None:
         entered.wait(PATIENCE_S)
-        if not told.done():
+        if not result.done():
             try:
-                told.set_result(publisher.publish(MESSAGE))
+                result.set_result(publisher.publish(MESSAGE))
             except ClosedError as error:
-                told.set_result(str(error))
+                result.set_result(str(error))
 
     with opened_in(on_problem=problem) as publisher:
         entered.set()
         publisher.publish(MESSAGE)
-        assert "cannot wait for itself" in told.result(PATIENCE_S)
+        assert "cannot wait for itself" in result.result(PATIENCE_S)
 
 
 def test_close_raises_in_threads_waiting_for_room() -> None:

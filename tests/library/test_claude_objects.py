@@ -143,7 +143,7 @@ def test_events_and_resets_are_restored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("info", "told"),
+    ("info", "expected"),
     [
         (RateLimitInfo("ok", 5, {"status": "ok", "resetsAt": 5}), {"status": "ok", "resetsAt": 5}),
         (RateLimitInfo("ok", 5), {"status": "ok", "resets_at": 5, "raw": {}}),
@@ -151,11 +151,11 @@ def test_events_and_resets_are_restored() -> None:
     ],
 )
 def test_a_rate_limit_keeps_its_frame_where_the_class_does(
-    info: RateLimitInfo | None, told: dict[str, object]
+    info: RateLimitInfo | None, expected: dict[str, object]
 ) -> None:
     assert stream_body(made("RateLimitEvent", rate_limit_info=info, uuid="u", session_id="s")) == {
         "type": "rate_limit_event",
-        "rate_limit_info": told,
+        "rate_limit_info": expected,
         "uuid": "u",
         "session_id": "s",
     }

@@ -35,7 +35,7 @@ class Model:
 async def test_every_form_of_a_message_arrives_under_its_session() -> None:
     log = await memory()
     line = b'{"type": "user",  "session_id": "s"}'
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         for given in (line + b"\r\n", bytearray(line), line.decode(), MappingProxyType(message(1))):
             assert await delivery.submit(given, conversation()) == "queued"
         assert await delivery.submit(Model(), conversation("of-the-key")) == "queued"
@@ -47,7 +47,7 @@ async def test_every_form_of_a_message_arrives_under_its_session() -> None:
     }
     assert len(written(log)) == 5
     assert {record.headers for record in written(log)} == {(("observed", b"live"),)}
-    assert told == []
+    assert result == []
 
 
 async def test_a_session_keeps_its_order_and_all_is_sent_at_the_end() -> None:
@@ -103,11 +103,11 @@ async def test_refused_messages_are_counted_and_reported_without_their_text(
     given: object, said: str
 ) -> None:
     log = await memory()
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         assert await delivery.submit(given, conversation()) == "refused"
     assert delivery.stats.refused == 1
     assert written(log) == []
-    (line,) = told
+    (line,) = result
     assert "secret" not in line
     assert any(part in line for part in said.split("|"))
 
@@ -129,9 +129,9 @@ class Broken:
 
 
 async def test_a_response_that_cannot_be_serialised_is_refused() -> None:
-    async with opened(await memory()) as (delivery, told):
+    async with opened(await memory()) as (delivery, result):
         assert await delivery.submit(Broken(), conversation("s")) == "refused"
-    assert "LookupError" in told[0]
+    assert "LookupError" in result[0]
 
 
 class Unreadable(Mapping[str, object]):
@@ -148,10 +148,10 @@ class Unreadable(Mapping[str, object]):
 
 
 async def test_an_unreadable_mapping_is_refused() -> None:
-    async with opened(await memory()) as (delivery, told):
+    async with opened(await memory()) as (delivery, result):
         assert await delivery.submit(Unreadable(), conversation("s")) == "refused"
-    assert "LookupError" in told[0]
-    assert "secret" not in told[0]
+    assert "LookupError" in result[0]
+    assert "secret" not in result[0]
 
 
 async def test_an_unexpected_error_in_shortening_blocks_no_other_message(
@@ -161,22 +161,22 @@ async def test_an_unexpected_error_in_shortening_blocks_no_other_message(
         raise RecursionError("secret")
 
     log = await memory()
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         monkeypatch.setattr("contextgauge.delivery.outgoing.keyed", fail)
         await delivery.submit(message(1) | {"message": "x" * LIMIT}, conversation())
         await delivery.submit(message(2), conversation())
     assert numbers(log) == [2]
     assert (delivery.stats.sent, delivery.stats.refused) == (1, 1)
-    assert told == ["a message cannot be sent: not_json: reading it raised RecursionError"]
+    assert result == ["a message cannot be sent: not_json: reading it raised RecursionError"]
 
 
 async def test_irrelevant_messages_are_ignored() -> None:
-    async with opened(await memory()) as (delivery, told):
+    async with opened(await memory()) as (delivery, result):
         assert await delivery.submit(message(1), conversation()) == "queued"
         assert await delivery.submit({"type": "progress"}, conversation()) == "ignored"
         assert await delivery.submit(b" \n", conversation()) == "ignored"
     assert delivery.stats.ignored == 2
-    assert told == []
+    assert result == []
 
 
 @pytest.mark.parametrize("given", [5, None, ["a"], object()])
@@ -220,13 +220,13 @@ async def test_an_over_long_message_is_shortened_in_its_place() -> None:
 
 async def test_an_over_long_line_that_cannot_be_shortened_is_refused_later() -> None:
     log = await memory()
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         assert await delivery.submit(b"x" * (LIMIT + 1), conversation("s")) == "queued"
         assert await delivery.submit({"type": "user", "m": "x" * LIMIT}, conversation()) == "queued"
         await delivery.submit(message(1), conversation())
     assert numbers(log) == [1]
     assert delivery.stats.refused == 2
-    assert "too_large" in told[0]
+    assert "too_large" in result[0]
 
 
 async def test_without_text_no_text_is_sent() -> None:
@@ -241,7 +241,7 @@ async def test_without_text_no_text_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "expected"),
     [
         ({"type": "assistant"}, True),
         ({"no": "type"}, True),
@@ -262,9 +262,9 @@ async def test_without_text_no_text_is_sent() -> None:
     ],
 )
 def test_only_context_control_frames_are_published(
-    frame: Mapping[str, object], told: object
+    frame: Mapping[str, object], expected: object
 ) -> None:
-    assert belongs_to_conversation(frame) is told
+    assert belongs_to_conversation(frame) is expected
 
 
 async def no_figures(*bodies: dict[str, Any] | bytes) -> list[str]:

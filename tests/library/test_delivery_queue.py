@@ -35,9 +35,9 @@ from tests.patience import PATIENCE_S
 async def test_delivery_waits_for_a_broker_unavailable_at_start() -> None:
     log = await memory()
     log.away = True
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         assert await delivery.submit(message(1), conversation()) == "queued"
-        await until(lambda: bool(told))
+        await until(lambda: bool(result))
         assert "away" in (delivery.stats.problem or "")
         assert not delivery.stats.connected
         log.away = False
@@ -71,10 +71,10 @@ class EndlessClock(SystemClock):
 async def test_close_does_not_wait_for_the_pause_between_retries() -> None:
     log = await memory()
     log.away = True
-    delivery, told = delivery_over(log, clock=EndlessClock())
+    delivery, outcome = delivery_over(log, clock=EndlessClock())
     delivery.start()
     await delivery.submit(message(1), conversation())
-    await until(lambda: bool(told))
+    await until(lambda: bool(outcome))
     log.away = False
     assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == [1]
@@ -85,10 +85,10 @@ async def test_close_sends_queued_messages_after_the_sender_was_cancelled(*, awa
     """`asyncio.run` cancels all tasks of a program that ends, an agent's and the sender's."""
     log = await memory()
     log.away = True
-    delivery, told = delivery_over(log)
+    delivery, outcome = delivery_over(log)
     delivery.start()
     await delivery.submit(message(1), conversation())
-    await until(lambda: bool(told))
+    await until(lambda: bool(outcome))
     (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
     sender.cancel()
     log.away = away
@@ -108,36 +108,36 @@ async def test_slow_shortening_is_not_mistaken_for_a_silent_broker(
         return usual(line, limit)
 
     log = await memory()
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         await delivery.connected(5)
         monkeypatch.setattr("contextgauge.delivery.outgoing.keyed", slow)
         await delivery.submit(message(1) | {"message": "x" * LIMIT}, conversation())
         await asyncio.sleep(0.2)
         assert delivery.stats.connected
         released.set()
-    assert told == []
+    assert result == []
     assert numbers(log) == [1]
 
 
 async def test_a_missing_topic_is_reported_and_used_once_it_exists() -> None:
     log = FaultyLog(SystemClock())
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         await delivery.submit(message(1), conversation())
-        await until(lambda: bool(told))
-        assert "contextgauge topics create" in told[0]
+        await until(lambda: bool(result))
+        assert "contextgauge topics create" in result[0]
         await log.create_topics([AGENT_MESSAGES], PARTITIONS)
     assert numbers(log) == [1]
 
 
 async def test_a_record_that_the_broker_refuses_does_not_block_others() -> None:
     log = await memory(replace(AGENT_MESSAGES, max_message_bytes=300))
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         for number in range(6):
             padding = {"padding": "x" * 400} if number == 3 else {}
             await delivery.submit(message(number) | padding, conversation())
     assert sorted(set(numbers(log))) == [0, 1, 2, 4, 5]
     assert (delivery.stats.sent, delivery.stats.refused) == (5, 1)
-    assert "max.message.bytes" in told[-1]
+    assert "max.message.bytes" in result[-1]
 
 
 async def test_a_sender_error_is_reported_by_type_and_retried(
@@ -153,10 +153,10 @@ async def test_a_sender_error_is_reported_by_type_and_retried(
         await usual(self, record)
 
     monkeypatch.setattr(MemoryProducer, "send", send)
-    async with opened(log) as (delivery, told):
+    async with opened(log) as (delivery, result):
         await delivery.submit(message(1), conversation())
     assert numbers(log) == [1]
-    assert told == ["sending failed (ValueError): trying again"]
+    assert result == ["sending failed (ValueError): trying again"]
 
 
 @pytest.mark.parametrize(
@@ -176,27 +176,27 @@ async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, FaultyLog
     """Return a delivery with room for three, given `count` messages while the broker is away."""
     log = await memory()
     log.away = True
-    delivery, told = delivery_over(log, when_full, max_messages=3)
+    delivery, outcome = delivery_over(log, when_full, max_messages=3)
     delivery.start()
     for number in range(count):
         await delivery.submit(message(number), conversation())
-    return delivery, log, told
+    return delivery, log, outcome
 
 
 @pytest.mark.parametrize(
     ("when_full", "left"), [("drop_new", [0, 1, 2]), ("drop_oldest", [3, 4, 5])]
 )
 async def test_a_full_queue_drops_messages_by_policy(when_full: WhenFull, left: list[int]) -> None:
-    delivery, log, told = await full(when_full)
+    delivery, log, result = await full(when_full)
     stats = delivery.stats
     assert (stats.dropped, stats.waiting) == (3, 3)
-    assert [line for line in told if "queue is full" in line] == [
+    assert [line for line in result if "queue is full" in line] == [
         "the queue is full, messages are dropped: 1 so far"
     ]
     log.away = False
     assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == left
-    assert told[-1] == "the queue was full, messages were dropped: 3 in all"
+    assert result[-1] == "the queue was full, messages were dropped: 3 in all"
 
 
 async def test_a_full_queue_blocks_the_caller_by_policy() -> None:

@@ -233,16 +233,16 @@ def test_a_state_file_that_cannot_be_read_is_a_config_error(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "told"), [("a b", "'a b' does not have the expected form"), (5, "'5' should be a")]
+    ("given", "words"), [("a b", "'a b' does not have the expected form"), (5, "'5' should be a")]
 )
 def test_a_wrong_argument_is_named_as_it_was_given(
-    monkeypatch: pytest.MonkeyPatch, given: Any, told: str
+    monkeypatch: pytest.MonkeyPatch, given: Any, words: str
 ) -> None:
     monkeypatch.setenv("CONTEXTGAUGE_TOPIC_PREFIX", "fine")
     with pytest.raises(ConfigError, match="letters, digits") as caught:
         publisher_settings({"bootstrap_servers": "h:1", "topic_prefix": given})
     text = str(caught.value)
-    assert text.startswith(f"topic_prefix={told}")
+    assert text.startswith(f"topic_prefix={words}")
     assert "CONTEXTGAUGE" not in text
     assert "unset" not in text
 

@@ -18,7 +18,7 @@ BOUND_BYTES = 256 * 1024
 
 
 class Broker:
-    """Stands in for the sending of batches: nothing is acknowledged until it is told to."""
+    """Stands in for the sending of batches: nothing is acknowledged until it is asked to."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.batches: list[asyncio.Future[None]] = []

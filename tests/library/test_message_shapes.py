@@ -78,7 +78,10 @@ def test_an_automatic_compaction_in_a_stream() -> None:
         167_003, 83.5, "catalog"
     )  # fmt: skip
     assert one(records, ContextWarning).thresholds_crossed == (10, 20, 30, 40, 50, 60, 70, 80)
-    assert [told.window_source for told in every(records, ContextLimits)] == ["catalog", "runtime"]
+    assert [value.window_source for value in every(records, ContextLimits)] == [
+        "catalog",
+        "runtime",
+    ]
     start, bound = one(records, CompactionStart), one(records, CompactBoundary)
     assert start.used_tokens == 167_003
     # Whether the PreCompact hook is seen is up to the stream.
@@ -200,8 +203,12 @@ def test_a_compaction_within_a_response() -> None:
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "gemini", "codex"])
 def test_another_providers_cached_tokens_are_inside_its_input(dialect: DialectName) -> None:
     lines = Recording(dialect, model="gpt-4o").respond(12_000, read=9_000).take()
-    told = one(derived(lines), ContextReading)
-    assert (told.used_tokens, told.input_tokens, told.cache_read_tokens) == (12_000, 3_000, 9_000)
+    reading = one(derived(lines), ContextReading)
+    assert (reading.used_tokens, reading.input_tokens, reading.cache_read_tokens) == (
+        12_000,
+        3_000,
+        9_000,
+    )
 
 
 def test_edits() -> None:

@@ -144,13 +144,13 @@ def test_when_the_runtime_compacts_is_kept_in_both_forms(kind: dict[str, Any]) -
 
 def test_field_names_that_may_be_text_are_removed() -> None:
     assert "S3cret" not in json.dumps(stripped(user(answers={"S3cret": {"S3cret": 1}})))
-    told = stripped({"type": "user", "my own words": {"more words": "x"}, "uuid": "u"})
-    assert told == {"type": "user", "uuid": "u", LEFT_OUT: 23, MARK: True}
+    bare = stripped({"type": "user", "my own words": {"more words": "x"}, "uuid": "u"})
+    assert bare == {"type": "user", "uuid": "u", LEFT_OUT: 23, MARK: True}
 
 
 def test_a_text_is_replaced_by_its_length() -> None:
-    told = stripped(user("hello"))
-    assert told["message"] == {"role": "user", "content": stub("hello")}
+    bare = stripped(user("hello"))
+    assert bare["message"] == {"role": "user", "content": stub("hello")}
     assert stripped(user([{"type": "text", "text": "hi"}]))["message"]["content"] == [
         {"type": "text", "text": stub("hi")}
     ]
@@ -174,8 +174,8 @@ def test_the_prefix_that_identifies_a_command_is_kept(text: str, begin: str) -> 
 
 def test_of_another_runtimes_line_no_command_is_kept() -> None:
     content: list[Any] = [{"type": "input_text", "text": "/compact my plan"}]
-    told = stripped(rollout("response_item", {"type": "message", "content": content}))
-    assert told["payload"]["content"][0]["text"] == stub("/compact my plan")
+    bare = stripped(rollout("response_item", {"type": "message", "content": content}))
+    assert bare["payload"]["content"][0]["text"] == stub("/compact my plan")
 
 
 def test_a_command_without_arguments_is_kept() -> None:
@@ -184,44 +184,44 @@ def test_a_command_without_arguments_is_kept() -> None:
 
 def test_a_type_keeps_its_type() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
-    told = stripped(assistant(inside={"content": [block, "loose"]}))
-    assert told["message"]["content"] == [
+    bare = stripped(assistant(inside={"content": [block, "loose"]}))
+    assert bare["message"]["content"] == [
         {"type": "tool_use", "id": "toolu_1", "name": stub("Bash"), "input": {LEFT_OUT: 9}},
         stub("loose"),
     ]
     result = {"type": "tool_result", "content": [{"type": "text", "text": "out"}], "is_error": True}
-    told = stripped(user([result], toolUseResult=["a", "bc"], imagePasteIds=[], meta={}))
-    assert told["message"]["content"][0] == {
+    bare = stripped(user([result], toolUseResult=["a", "bc"], imagePasteIds=[], meta={}))
+    assert bare["message"]["content"][0] == {
         "type": "tool_result",
         "content": [{"type": "text", "text": stub("out")}],
         "is_error": True,
     }
-    assert told["toolUseResult"] == [stub("abc")]
-    assert (told["imagePasteIds"], told["meta"]) == ([], {})
+    assert bare["toolUseResult"] == [stub("abc")]
+    assert (bare["imagePasteIds"], bare["meta"]) == ([], {})
 
 
 @pytest.mark.parametrize("name", ["toolUseResult", "tool_use_result"])
 def test_the_model_of_an_agents_result_keeps_its_suffix(name: str) -> None:
     model = "claude-opus-4-6[1m]"
     agent: dict[str, Any] = {"prompt": "secret", "resolvedModel": model, "secret": 1}
-    told = stripped(user([]) | {name: agent})
-    assert told[name] == {"resolvedModel": model, LEFT_OUT: 50}
-    told = stripped(user([]) | {name: {**agent, "resolvedModel": "claude-opus-4-6"}})
-    assert told[name] == {LEFT_OUT: 46}
+    bare = stripped(user([]) | {name: agent})
+    assert bare[name] == {"resolvedModel": model, LEFT_OUT: 50}
+    bare = stripped(user([]) | {name: {**agent, "resolvedModel": "claude-opus-4-6"}})
+    assert bare[name] == {LEFT_OUT: 46}
 
 
 def test_content_nested_too_deeply_is_removed_whole() -> None:
     content: Any = "deep"
     for _ in range(5):
         content = [{"type": "tool_result", "content": content}]
-    told = json.dumps(stripped(user(content)))
-    assert "deep" not in told
+    bare = json.dumps(stripped(user(content)))
+    assert "deep" not in bare
     metadata: Any = {"tokens": 1}
     for _ in range(40):
         metadata = {"inner": metadata}
-    told_metadata = stripped(boundary(metadata))["compact_metadata"]
-    assert json.dumps(told_metadata).count("inner") < 40
-    assert LEFT_OUT in json.dumps(told_metadata)
+    left = stripped(boundary(metadata))["compact_metadata"]
+    assert json.dumps(left).count("inner") < 40
+    assert LEFT_OUT in json.dumps(left)
 
 
 def test_ids_in_metadata_are_kept_and_other_strings_removed() -> None:
@@ -256,13 +256,13 @@ def test_a_stripped_summary_still_gives_a_record() -> None:
 
 
 def test_overlong_names_remain_overlong() -> None:
-    told = stripped({"session_id": "s" * 20_000, "uuid": "u" * 2_000, "cwd": "/x", "version": 3})
-    assert set(told["session_id"]) == set(told["uuid"]) == {"."}
-    assert (len(told["session_id"]), len(told["uuid"])) == (16_385, 1_025)
-    assert (told["cwd"], told["version"]) == ("/x", 3)
+    bare = stripped({"session_id": "s" * 20_000, "uuid": "u" * 2_000, "cwd": "/x", "version": 3})
+    assert set(bare["session_id"]) == set(bare["uuid"]) == {"."}
+    assert (len(bare["session_id"]), len(bare["uuid"])) == (16_385, 1_025)
+    assert (bare["cwd"], bare["version"]) == ("/x", 3)
     usage = {"m" * 2_000: {"contextWindow": 5}, "opus 4": {"canonicalModel": "o", "note": "n"}}
-    told = stripped({"type": "result", "modelUsage": usage | {"no": "entry"}})
-    assert told["modelUsage"] == {
+    bare = stripped({"type": "result", "modelUsage": usage | {"no": "entry"}})
+    assert bare["modelUsage"] == {
         "opus 4": {"canonicalModel": "o", "note": stub("n")},
         "no": stub("entry"),
         LEFT_OUT: 2_013,
@@ -287,9 +287,9 @@ def test_a_providers_object_type_is_kept() -> None:
 
 
 def test_a_fork_keeps_its_origin() -> None:
-    told = stripped({"forked_from": {"session_id": "a", "title": "my words"}, "forkedFrom": "b"})
-    assert told["forked_from"] == {"session_id": "a", "title": stub("my words")}
-    assert told["forkedFrom"] == "b"
+    bare = stripped({"forked_from": {"session_id": "a", "title": "my words"}, "forkedFrom": "b"})
+    assert bare["forked_from"] == {"session_id": "a", "title": stub("my words")}
+    assert bare["forkedFrom"] == "b"
 
 
 def test_nan_does_not_become_null() -> None:
@@ -330,8 +330,8 @@ def test_unreadable_lines_become_dead_letters_with_a_reason() -> None:
 def test_a_rollouts_head_keeps_where_its_own_history_begins() -> None:
     base = {"thread_id": "0199-thread", "end_ordinal_exclusive": 7, "note": "secret words"}
     payload = {"id": "0199-thread", "subagent_history_start_ordinal": 4, "history_base": base}
-    told = stripped({"type": "session_meta", "ordinal": 0, "payload": payload})
-    assert told["ordinal"] == 0
-    assert told["payload"]["subagent_history_start_ordinal"] == 4
-    assert told["payload"]["history_base"]["end_ordinal_exclusive"] == 7
-    assert "secret" not in repr(told)
+    bare = stripped({"type": "session_meta", "ordinal": 0, "payload": payload})
+    assert bare["ordinal"] == 0
+    assert bare["payload"]["subagent_history_start_ordinal"] == 4
+    assert bare["payload"]["history_base"]["end_ordinal_exclusive"] == 7
+    assert "secret" not in repr(bare)

@@ -1,4 +1,4 @@
-"""The agent that a publisher names as the session's: told once, and when it changes."""
+"""The agent that a publisher names as the session's: reported once, and when it changes."""
 
 import pytest
 
@@ -45,20 +45,23 @@ def test_agent_is_recorded_again_when_it_changes_and_kept_when_absent() -> None:
 
 
 def test_agent_of_a_message_with_facts_gives_one_record_of_both() -> None:
-    told = one(Given().take(init(), agent_id="a-1"), SessionInfo)
-    assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
+    info = one(Given().take(init(), agent_id="a-1"), SessionInfo)
+    assert (info.runtime, info.publisher_agent_id) == ("claude-code", "a-1")
 
 
 def test_agent_may_be_added_later_and_other_facts_are_kept() -> None:
     given = session(init())
-    told = one(given.take(user(), agent_id="a-1"), SessionInfo)
-    assert (told.runtime, told.publisher_agent_id) == ("claude-code", "a-1")
+    info = one(given.take(user(), agent_id="a-1"), SessionInfo)
+    assert (info.runtime, info.publisher_agent_id) == ("claude-code", "a-1")
 
 
 def test_agent_with_a_subagents_message_is_the_sessions_and_changes_nothing() -> None:
     given = Given()
-    told = given.take(side(assistant("s", read=9)), agent_id="a-1")
-    assert (record_of(told, SessionInfo).subject, record_of(told, ContextReading).subject) == (
+    records = given.take(side(assistant("s", read=9)), agent_id="a-1")
+    assert (
+        record_of(records, SessionInfo).subject,
+        record_of(records, ContextReading).subject,
+    ) == (
         "main",
         "a1b2",
     )
@@ -75,8 +78,8 @@ def test_agent_of_an_otherwise_ignored_line_only_fills_an_unknown_agent() -> Non
 
 
 def test_agent_of_a_duplicate_message_is_ignored() -> None:
-    told = assistant(read=9)
-    assert session(told).take(told, agent_id="a-1") == []
+    result = assistant(read=9)
+    assert session(result).take(result, agent_id="a-1") == []
 
 
 def test_agent_alone_does_not_make_an_ignored_message_relevant() -> None:

@@ -27,21 +27,21 @@ def response(content: object) -> dict[str, Any]:
 def test_the_largest_text_becomes_a_marked_stub() -> None:
     large = "é" * 9_000
     body = response([{"type": "text", "text": large}, {"type": "text", "text": "s" * 2_000}])
-    told = short(body, 10_000)
-    assert told is not None
-    content = told["message"]["content"]
+    shortened = short(body, 10_000)
+    assert shortened is not None
+    content = shortened["message"]["content"]
     digest = hashlib.sha256(large.encode()).hexdigest()
     assert content[0]["text"] == (
         "é" * KEPT_CHARACTERS + f"[contextgauge: 18000 bytes left out, sha256 {digest}]"
     )
     assert content[1]["text"] == "s" * 2_000
-    assert told["message"]["usage"] == body["message"]["usage"]
+    assert shortened["message"]["usage"] == body["message"]["usage"]
     original = codec.dumps(body)
-    assert told[MARK] == {
+    assert shortened[MARK] == {
         "bytes": len(original),
         "sha256": hashlib.sha256(original).hexdigest(),
     }
-    assert len(codec.dumps(told)) <= 10_000
+    assert len(codec.dumps(shortened)) <= 10_000
 
 
 def test_the_input_message_is_not_modified() -> None:
@@ -52,9 +52,9 @@ def test_the_input_message_is_not_modified() -> None:
 
 
 def test_command_tags_at_a_texts_beginning_stay() -> None:
-    told = short({"type": "user", "message": "<local-command-stdout>" + "x" * 9_000}, 2_000)
-    assert told is not None
-    assert told["message"].startswith("<local-command-stdout>x")
+    shortened = short({"type": "user", "message": "<local-command-stdout>" + "x" * 9_000}, 2_000)
+    assert shortened is not None
+    assert shortened["message"].startswith("<local-command-stdout>x")
 
 
 def test_fields_used_by_rules_are_never_shortened() -> None:
@@ -68,49 +68,53 @@ def test_fields_used_by_rules_are_never_shortened() -> None:
 def test_an_agents_result_keeps_its_model_and_another_tools_is_replaced_whole(name: str) -> None:
     rows = [{"n": n} for n in range(3_000)]
     result = {"resolvedModel": "claude-opus-4-6[1m]", "content": rows, "prompt": "p" * 9_000}
-    told = short({"type": "user", "message": "x", name: result}, 2_000)
-    assert told is not None
-    assert told[name]["resolvedModel"] == "claude-opus-4-6[1m]"
-    assert told[name]["content"].startswith("[contextgauge: ")
-    told = short({"type": "user", "message": "x", name: {"info": rows}}, 2_000)
-    assert told is not None
-    assert told[name].startswith("[contextgauge: ")
+    shortened = short({"type": "user", "message": "x", name: result}, 2_000)
+    assert shortened is not None
+    assert shortened[name]["resolvedModel"] == "claude-opus-4-6[1m]"
+    assert shortened[name]["content"].startswith("[contextgauge: ")
+    shortened = short({"type": "user", "message": "x", name: {"info": rows}}, 2_000)
+    assert shortened is not None
+    assert shortened[name].startswith("[contextgauge: ")
 
 
 def test_a_list_of_many_small_items_is_replaced_whole() -> None:
     body = response([{"n": n} for n in range(3_000)]) | {"toolUseResult": {"kept": [1, 2, 3]}}
-    told = short(body, 6_000)
-    assert told is not None
-    assert told["message"]["content"].startswith("[contextgauge: ")
-    assert told["toolUseResult"] == {"kept": [1, 2, 3]}
-    assert told["message"]["usage"] == body["message"]["usage"]
+    shortened = short(body, 6_000)
+    assert shortened is not None
+    assert shortened["message"]["content"].startswith("[contextgauge: ")
+    assert shortened["toolUseResult"] == {"kept": [1, 2, 3]}
+    assert shortened["message"]["usage"] == body["message"]["usage"]
 
 
 def test_the_smallest_sufficient_branch_is_replaced() -> None:
     numbers = list(range(1_000))
     body = {"type": "x", "more": {"first": numbers * 5, "second": numbers * 3, "third": numbers}}
     size = len(codec.dumps(body))
-    told = short(body, size - len(codec.dumps(numbers)) * 2)
-    assert told is not None
-    assert [type(told["more"][name]) for name in ("first", "second", "third")] == [list, str, list]
+    shortened = short(body, size - len(codec.dumps(numbers)) * 2)
+    assert shortened is not None
+    assert [type(shortened["more"][name]) for name in ("first", "second", "third")] == [
+        list,
+        str,
+        list,
+    ]
 
 
 def test_several_branches_are_replaced_if_one_is_not_enough() -> None:
     numbers = list(range(2_000))
     body = {"a": numbers, "b": [numbers], "c": numbers, "type": "x"}
-    told = short(body, 12_000)
-    assert told is not None
-    assert [type(told[name]) for name in "abc"].count(str) >= 2
-    assert len(codec.dumps(told)) <= 12_000
+    shortened = short(body, 12_000)
+    assert shortened is not None
+    assert [type(shortened[name]) for name in "abc"].count(str) >= 2
+    assert len(codec.dumps(shortened)) <= 12_000
 
 
 def test_wasted_space_alone_is_only_marked() -> None:
     body = {"type": "user", "uuid": "u", "message": "hello"}
     spaced = json.dumps(body, indent=400).encode()
-    told = shorten(body, spaced, 1_000, codec.dumps)
-    assert told is not None
-    assert {name: told[name] for name in body} == body
-    assert told[MARK]["bytes"] == len(spaced)  # type: ignore[index,call-overload]
+    shortened = shorten(body, spaced, 1_000, codec.dumps)
+    assert shortened is not None
+    assert {name: shortened[name] for name in body} == body
+    assert shortened[MARK]["bytes"] == len(spaced)  # type: ignore[index,call-overload]
 
 
 def test_different_originals_stay_different() -> None:
@@ -124,9 +128,9 @@ def test_deep_nesting_and_lone_surrogates_are_shortened_too() -> None:
     deep: Any = "\ud800" * 5_000
     for _ in range(1_000):
         deep = [deep]
-    told = short({"type": "user", "message": {"content": deep}}, 9_000)
-    assert told is not None
-    assert len(codec.dumps(told)) <= 9_000
+    shortened = short({"type": "user", "message": {"content": deep}}, 9_000)
+    assert shortened is not None
+    assert len(codec.dumps(shortened)) <= 9_000
 
 
 json_values = st.recursive(
@@ -144,11 +148,11 @@ json_values = st.recursive(
 @pytest.mark.extended
 @given(st.dictionaries(st.text(max_size=5), json_values, max_size=6), st.integers(300, 5_000))
 def test_a_stub_fits_the_limit_and_is_deterministic(body: dict[str, Any], limit: int) -> None:
-    told = short(body, limit)
-    assert told == short(body, limit)
-    if told is not None:
-        assert len(codec.dumps(told)) <= limit
-        assert set(told) == {*body, MARK}
+    shortened = short(body, limit)
+    assert shortened == short(body, limit)
+    if shortened is not None:
+        assert len(codec.dumps(shortened)) <= limit
+        assert set(shortened) == {*body, MARK}
 
 
 @pytest.mark.parametrize("limit", [0, 10])
@@ -178,9 +182,9 @@ def test_small_values_are_measured_together_and_not_kept(value: bytes) -> None:
         return bytes(bytearray(codec.dumps(part)))
 
     tracemalloc.start()
-    told = shorten(body, original, 100_000, dump)
+    shortened = shorten(body, original, 100_000, dump)
     tracemalloc.stop()
-    assert told is not None
+    assert shortened is not None
     assert calls < 40_000
     assert highest < 3 * len(original)
 
@@ -188,15 +192,17 @@ def test_small_values_are_measured_together_and_not_kept(value: bytes) -> None:
 def test_large_values_among_many_small_ones_are_found() -> None:
     for small in (1, [1], "s"):
         large: list[Any] = [small] * 100 + ["x" * 5_000] + [small] * 100
-        told = short({"type": "user", "a": {f"k{n}": v for n, v in enumerate(large)}}, 4_000)
-        assert told is not None
-        assert told["a"]["k100"].startswith("x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes")
-        assert told["a"]["k101"] == small
-        told = short({"type": "user", "a": [*large, [*large, "end"]]}, 6_000)
-        assert told is not None
-        assert told["a"][100].startswith("x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes")
-        assert told["a"][201][100] == told["a"][100]
-        assert told["a"][201][101:] == [small] * 100 + ["end"]
+        shortened = short({"type": "user", "a": {f"k{n}": v for n, v in enumerate(large)}}, 4_000)
+        assert shortened is not None
+        assert shortened["a"]["k100"].startswith(
+            "x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes"
+        )
+        assert shortened["a"]["k101"] == small
+        shortened = short({"type": "user", "a": [*large, [*large, "end"]]}, 6_000)
+        assert shortened is not None
+        assert shortened["a"][100].startswith("x" * KEPT_CHARACTERS + "[contextgauge: 5000 bytes")
+        assert shortened["a"][201][100] == shortened["a"][100]
+        assert shortened["a"][201][101:] == [small] * 100 + ["end"]
 
 
 def test_the_smallest_branch_is_found_within_others() -> None:
@@ -206,13 +212,13 @@ def test_the_smallest_branch_is_found_within_others() -> None:
         "a": [[0] * 100, {"b": numbers, "text": "t" * 2_000}, numbers * 4],
         "too": ["little"] * 200,
     }
-    told = short(body, len(codec.dumps(body)) - 6_000)
-    assert told is not None
-    assert told["a"][0] == [0] * 100
-    assert told["a"][1]["b"].startswith("[contextgauge: ")
-    assert told["a"][1]["text"].startswith("t" * KEPT_CHARACTERS + "[contextgauge: 2000 bytes")
-    assert told["a"][2] == numbers * 4
-    assert told["too"] == ["little"] * 200
+    shortened = short(body, len(codec.dumps(body)) - 6_000)
+    assert shortened is not None
+    assert shortened["a"][0] == [0] * 100
+    assert shortened["a"][1]["b"].startswith("[contextgauge: ")
+    assert shortened["a"][1]["text"].startswith("t" * KEPT_CHARACTERS + "[contextgauge: 2000 bytes")
+    assert shortened["a"][2] == numbers * 4
+    assert shortened["too"] == ["little"] * 200
 
 
 def test_wide_lists_within_wide_lists_are_written_a_few_times_only() -> None:
@@ -225,10 +231,10 @@ def test_wide_lists_within_wide_lists_are_written_a_few_times_only() -> None:
 
     def dump(part: Json) -> bytes:
         nonlocal written
-        told = codec.dumps(part)
-        written += len(told)
-        return told
+        shortened = codec.dumps(part)
+        written += len(shortened)
+        return shortened
 
-    told = shorten(body, original, 60_000, dump)
-    assert told is not None
+    shortened = shorten(body, original, 60_000, dump)
+    assert shortened is not None
     assert written < 20 * len(original)

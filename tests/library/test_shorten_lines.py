@@ -109,14 +109,14 @@ async def test_a_line_of_10_or_50_mb_gives_the_same_through_publish_and_replay(s
     done, value = await published(line)
     assert (done.messages, done.shortened, done.sessions) == (1, 1, {"s"})
     assert len(value) <= MESSAGE_LIMIT_BYTES
-    told = json.loads(value)
+    document = json.loads(value)
     kept = response([])
-    assert {name: told[name] for name in ("type", "uuid", "session_id")} == {
+    assert {name: document[name] for name in ("type", "uuid", "session_id")} == {
         name: kept[name] for name in ("type", "uuid", "session_id")
     }
-    assert told["message"]["usage"] == kept["message"]["usage"]
-    assert told["message"]["model"] == kept["message"]["model"]
-    assert told[MARK]["bytes"] == line.size
+    assert document["message"]["usage"] == kept["message"]["usage"]
+    assert document["message"]["model"] == kept["message"]["model"]
+    assert document[MARK]["bytes"] == line.size
     (derived,) = replay(Deriver(Rules(bundled())), [[line]])
     assert derived.records
     taken = Deriver(Rules(bundled())).derive(InputMessage(value, None))

@@ -13,7 +13,7 @@ THRESHOLD = 167_000
 
 
 class Agent:
-    """Says messages into a file that is followed. Times are those that it is told."""
+    """Says messages into a file that is followed. Times are those that it is given."""
 
     def __init__(self, path: Path, session_id: str) -> None:
         self.path = path

@@ -21,7 +21,7 @@ from streams.serve.api.page import FOLDER, page_routes
 from streams.serve.api.totals import added_up
 from tests.npm_files import fetched, missing, npm_file
 from tests.page.pretend import PUSHED, Api, folded, records_of, sample_lines
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 from tests.patience import PATIENCE_S
 
 FLAGS = [
@@ -125,7 +125,7 @@ class Said:
     def __init__(self, page: Page) -> None:
         self.errors: list[str] = []
         self.addresses: set[str] = set()
-        page.on("console", lambda told: self._console(told.type, told.text))
+        page.on("console", lambda message: self._console(message.type, message.text))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self.addresses.add(request.url))
 
@@ -248,10 +248,10 @@ async def api(page: Page, _answering: Answering) -> Api:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def told(page: Page, page_url: str, api: Api, tmp_path: Path) -> Told:
+async def shown(page: Page, page_url: str, api: Api, tmp_path: Path) -> Shown:
     """The session's page, for an agent that has said a little; the clock stands where it does."""
     await stop_clock(page, NOW_MS)
-    made = Told(tmp_path / "agent.jsonl", api, page)
+    made = Shown(tmp_path / "agent.jsonl", api, page)
     made.agent.begin(NOW_MS - 600_000)
     for number in range(8):
         made.agent.respond(NOW_MS - 500_000 + number * 40_000, 20_000 + number * 19_000)

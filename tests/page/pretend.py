@@ -192,9 +192,9 @@ class Api:
             return Response(headers={GONE: "1"})
         problem = self.problem
         if self.token is not None:
-            told = request.headers.get("authorization")
-            if told != f"Bearer {self.token}":
-                known = "Send a token." if told is None else "This token is not known here."
+            result = request.headers.get("authorization")
+            if result != f"Bearer {self.token}":
+                known = "Send a token." if result is None else "This token is not known here."
                 problem = (401, known)
         kept = {"Cache-Control": "no-store"}
         if self.texts is not None and path.endswith("/history"):
@@ -210,8 +210,8 @@ class Api:
                 return Response(body, headers=kept, media_type="application/json")
             problem = (404, "GET /v1/sessions lists those that there are.")
         status, detail = problem
-        told_of = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
-        body = json.dumps({**told_of, "detail": detail, "instance": path})
+        document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
+        body = json.dumps({**document, "detail": detail, "instance": path})
         return Response(body, status, kept, "application/problem+json")
 
     def _as_of(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class Api:
         hashed = (name for name in self.sessions if session_address(name) == part)
         return next(hashed, unquote(part))
 
-    def _told_of(self, view: dict[str, Any]) -> str:
+    def _problem(self, view: dict[str, Any]) -> str:
         """Return what a search looks into."""
         title = self.titles.get(view["session_id"])
         return json.dumps([view["session_id"], view["identity"], title]).lower()
@@ -285,7 +285,7 @@ class Api:
             return {**self._listed(found), "next": None, "total": len(found)}
         if "q" in asked:
             words = asked["q"][0].lower().split()
-            found = [view for view in found if all(word in self._told_of(view) for word in words)]
+            found = [view for view in found if all(word in self._problem(view) for word in words)]
         if "min_percent" in asked:
             found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from schemas.views import bucket
 from streams.serve.api.totals import added_up
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

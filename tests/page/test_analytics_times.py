@@ -8,17 +8,19 @@ from playwright.async_api import Page, expect
 
 from tests.page.conftest import DRAWN, stop_clock
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.extended
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:
-    hour, told = next(
-        (hour, told) for hour, told in filled.stats["by"].items() if told["automatic"]["succeeded"]
+    hour, result = next(
+        (hour, result)
+        for hour, result in filled.stats["by"].items()
+        if result["automatic"]["succeeded"]
     )
-    filled.stats["by"] = {hour: told, "2099-01-01T00": told}
+    filled.stats["by"] = {hour: result, "2099-01-01T00": result}
     await page.goto(f"{page_url}#/analytics")
     card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per hour"))
     await card.locator("summary").click()
@@ -66,10 +68,12 @@ async def test_the_chart_begins_with_the_smallest_range_that_has_data(
 async def test_the_range_of_all_times_counts_each_compaction_with_a_time(
     page: Page, page_url: str, filled: Api
 ) -> None:
-    told = next(told for told in filled.stats["by"].values() if told["automatic"]["succeeded"])
-    one = sum(told[kind]["succeeded"] for kind in ("manual", "automatic", "unknown_trigger"))
-    filled.stats["by"] = dict.fromkeys(["2024-02-29T23", "2024-03-01T12", "2026-09-21T09"], told)
-    filled.stats["by"]["unknown"] = told
+    result = next(
+        result for result in filled.stats["by"].values() if result["automatic"]["succeeded"]
+    )
+    one = sum(result[kind]["succeeded"] for kind in ("manual", "automatic", "unknown_trigger"))
+    filled.stats["by"] = dict.fromkeys(["2024-02-29T23", "2024-03-01T12", "2026-09-21T09"], result)
+    filled.stats["by"]["unknown"] = result
     await page.goto(f"{page_url}#/analytics?range=all")
     card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per month"))
     await card.locator("summary").click()
@@ -91,9 +95,11 @@ async def test_the_bar_of_an_hour_spans_that_hour(
     page: Page, page_url: str, filled: Api, charts: str
 ) -> None:
     assert charts
-    told = next(told for told in filled.stats["by"].values() if told["automatic"]["succeeded"])
+    result = next(
+        result for result in filled.stats["by"].values() if result["automatic"]["succeeded"]
+    )
     hour = datetime.fromtimestamp(NOW_MS / 1_000, UTC).replace(minute=0, second=0)
-    filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): told}
+    filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): result}
     await stop_clock(page, (hour + timedelta(hours=2, minutes=20)).timestamp() * 1_000)
     await page.add_init_script(DRAWN)
     await page.goto(f"{page_url}#/analytics")

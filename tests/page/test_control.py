@@ -12,7 +12,7 @@ from streams.core.control.reasons import REASONS
 from streams.serve.api.page import FOLDER
 from tests.page.agent import WINDOW
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -37,8 +37,10 @@ def command(**more: Any) -> dict[str, Any]:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("hasty")
-async def test_the_latest_decision_and_command_are_shown(page: Page, told: Told, api: Api) -> None:
-    assert told.agent.session_id == SESSION
+async def test_the_latest_decision_and_command_are_shown(
+    page: Page, shown: Shown, api: Api
+) -> None:
+    assert shown.agent.session_id == SESSION
     main = api.sessions[SESSION]["chains"]["main"]
     main.update(auto_compact_enabled=None, auto_compact_threshold=None)
     await page.reload()

@@ -10,7 +10,7 @@ from streams.serve.api.doc_pages import of_api
 from streams.serve.api.totals import added_up
 from tests.page.conftest import NARROW, open_live, stop_clock
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 from tests.serve.kit import GrowingViews, api_over
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

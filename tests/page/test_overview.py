@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from streams.core.until_compaction import CompactionPoints
 from tests.page.conftest import NARROW, open_live, stop_clock
 from tests.page.pretend import Api, entry
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -151,11 +151,11 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
     view["sequence"] = 2
     if show == "high":
         view["chains"]["main"]["used_percent"] = 90.0
-        told = entry(view, 90.0, 2)
+        result = entry(view, 90.0, 2)
     else:
         view["attempt"] = attempt
-        told = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
-    await page.evaluate("(e) => pushEntries([e])", told)
+        result = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
+    await page.evaluate("(e) => pushEntries([e])", result)
     await expect(rows).to_have_count(2)
 
 

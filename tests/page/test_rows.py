@@ -10,7 +10,7 @@ from streams.core.until_compaction import CompactionPoints
 from tests.cases.short_tokens import SHORT_TOKENS
 from tests.page.conftest import NARROW, stop_clock
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -6,7 +6,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.page.agent import THRESHOLD
 from tests.page.conftest import DRAWN, NARROW
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -16,12 +16,12 @@ def compaction(page: Page) -> Locator:
 
 
 @pytest.mark.extended
-async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told: Told) -> None:
-    agent = told.agent
+async def test_a_compaction_is_one_element_from_running_to_done(page: Page, shown: Shown) -> None:
+    agent = shown.agent
     agent.respond(NOW_MS - 100_000, THRESHOLD + 500)
     agent.compacting(NOW_MS - 65_000)
     agent.compacting(NOW_MS - 5_000)
-    await told.tell()
+    await shown.tell()
     item = compaction(page)
     await expect(item).to_have_attribute("data-status", "running")
     await expect(item).to_contain_text("Compaction triggered (83% context used), please wait…")
@@ -30,11 +30,11 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
     await expect(item.locator(".icon[data-name=spinner]")).to_be_visible()
     element = await item.element_handle()
     agent.compacted(NOW_MS, THRESHOLD + 700, 64_200, "The orchard has nine rows.")
-    await told.tell()
+    await shown.tell()
     await expect(item).to_have_attribute("data-status", "done")
     await expect(item).to_contain_text("measured by the next response")
     agent.respond(NOW_MS + 1_000, 31_000)
-    await told.tell()
+    await shown.tell()
     await expect(item).to_contain_text("(136,700 tokens saved)")
     await expect(item).to_contain_text("167,700 → 31,000")
     await expect(item).to_contain_text("1 min 4 s, reported by the runtime")
@@ -46,28 +46,30 @@ async def test_a_compaction_is_one_element_from_running_to_done(page: Page, told
 
 
 @pytest.mark.extended
-async def test_a_failed_compaction_shows_the_reason(page: Page, told: Told) -> None:
-    told.agent.compacting(NOW_MS - 9_000)
-    await told.tell()
+async def test_a_failed_compaction_shows_the_reason(page: Page, shown: Shown) -> None:
+    shown.agent.compacting(NOW_MS - 9_000)
+    await shown.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "running")
-    told.agent.failed(NOW_MS, "too_few_groups")
-    await told.tell()
+    shown.agent.failed(NOW_MS, "too_few_groups")
+    await shown.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "failed")
     await expect(compaction(page)).to_contain_text("Compaction failed")
     await expect(compaction(page)).to_contain_text("too few messages to compact")
     await expect(compaction(page)).to_contain_text("9.0 s")
 
 
-async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(page: Page, told: Told) -> None:
-    told.agent.compacting(NOW_MS - 200_000)
-    await told.tell()
+async def test_a_compaction_without_a_heartbeat_is_shown_as_stalled(
+    page: Page, shown: Shown
+) -> None:
+    shown.agent.compacting(NOW_MS - 200_000)
+    await shown.tell()
     await expect(compaction(page)).to_have_attribute("data-status", "stalled")
     await expect(page.locator(".hero .state")).to_contain_text("stalled")
     await expect(compaction(page)).to_contain_text("no heartbeat for 3 min 20 s")
 
 
-async def test_a_turn_that_found_no_space_says_so(page: Page, told: Told, api: Api) -> None:
-    assert told.agent.session_id == SESSION
+async def test_a_turn_that_found_no_space_says_so(page: Page, shown: Shown, api: Api) -> None:
+    assert shown.agent.session_id == SESSION
     first = api.records[SESSION]["events"][0]
     exhausted = {
         **first, "id": "e", "type": "contextgauge.context_exhausted.v1",
@@ -86,10 +88,10 @@ async def test_a_turn_that_found_no_space_says_so(page: Page, told: Told, api: A
     )
 
 
-async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) -> None:
-    told.agent.compacting(NOW_MS - 9_000)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
-    await told.tell()
+async def test_after_a_compaction_the_size_is_unknown(page: Page, shown: Shown) -> None:
+    shown.agent.compacting(NOW_MS - 9_000)
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    await shown.tell()
     await expect(page.locator(".hero .gauge-share")).to_have_text("unknown")
     await expect(page.locator(".hero .state")).to_contain_text("unknown since compaction")
     messages = page.locator("dt:text-is('Messages') + dd")
@@ -97,10 +99,10 @@ async def test_after_a_compaction_the_size_is_unknown(page: Page, told: Told) ->
 
 
 @pytest.mark.extended
-async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> None:
+async def test_warnings_use_the_wording_of_the_chat(page: Page, shown: Shown) -> None:
     for used in (170_000, 181_000):
-        told.agent.respond(NOW_MS, used)
-    await told.tell()
+        shown.agent.respond(NOW_MS, used)
+    await shown.tell()
     low = page.locator(".item.warning.critical").first
     await expect(low).to_contain_text("90% used · 10% context remaining")
     await expect(low.locator(".icon[data-name=warning]")).to_be_visible()
@@ -126,10 +128,10 @@ async def test_warnings_use_the_wording_of_the_chat(page: Page, told: Told) -> N
     ],
 )
 async def test_automatic_compaction_is_described_only_as_reported(
-    page: Page, told: Told, api: Api, enabled: object, words: str
+    page: Page, shown: Shown, api: Api, enabled: object, words: str
 ) -> None:
-    told.agent.respond(NOW_MS, 160_000)
-    told.fill()
+    shown.agent.respond(NOW_MS, 160_000)
+    shown.fill()
     api.sessions[SESSION]["chains"]["main"]["auto_compact_enabled"] = enabled
     await page.reload()
     await expect(page.locator(".hero")).to_contain_text(words)
@@ -142,10 +144,10 @@ async def test_automatic_compaction_is_described_only_as_reported(
 
 
 async def test_a_compaction_that_is_due_does_not_wait_until_context_is_low(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    told.agent.respond(NOW_MS, 170_000)
-    told.fill()
+    shown.agent.respond(NOW_MS, 170_000)
+    shown.fill()
     view = api.sessions[SESSION]
     view["chains"]["main"].update(auto_compact_enabled=True, auto_compact_threshold=160_000)
     await page.reload()
@@ -156,10 +158,10 @@ async def test_a_compaction_that_is_due_does_not_wait_until_context_is_low(
 
 @pytest.mark.extended
 async def test_automatic_compactions_that_were_seen_are_named(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    told.agent.respond(NOW_MS, 170_000)
-    told.fill()
+    shown.agent.respond(NOW_MS, 170_000)
+    shown.fill()
     view = api.sessions[SESSION]
     view["chains"]["main"]["auto_compact_enabled"] = None
     view["compactions"] = {**view["compactions"], "automatic": 1}
@@ -173,9 +175,9 @@ async def test_automatic_compactions_that_were_seen_are_named(
         await expect(tip).to_contain_text(words)
 
 
-async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> None:
-    told.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
-    await told.tell()
+async def test_used_and_remaining_percentages_add_up(page: Page, shown: Shown) -> None:
+    shown.agent.respond(NOW_MS, 177_334)  # 88.667 %, of which 11.333 % remain
+    await shown.tell()
     await expect(page.locator(".hero .gauge-line")).to_contain_text("88%")
     await expect(page.locator(".hero .gauge-line")).to_contain_text("used · 12% context remaining")
     await expect(page.locator(".item.warning").first).to_contain_text(
@@ -184,12 +186,12 @@ async def test_used_and_remaining_percentages_add_up(page: Page, told: Told) -> 
 
 
 @pytest.mark.extended
-async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
+async def test_subagents_have_their_own_lanes(page: Page, shown: Shown) -> None:
     for number in range(3):
-        told.agent.respond(
+        shown.agent.respond(
             NOW_MS - 90_000 + number * 30_000, 8_000 + number * 4_000, agent_id="ab1"
         )
-    await told.tell()
+    await shown.tell()
     lane = page.locator(".lane")
     await expect(lane).to_have_count(1)
     await expect(lane).to_contain_text("explorer")
@@ -203,13 +205,13 @@ async def test_subagents_have_their_own_lanes(page: Page, told: Told) -> None:
 
 @pytest.mark.extended
 async def test_a_subagent_has_one_name_and_all_lanes_one_labelled_scale(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
     for number, agent in enumerate(("ab1-long-enough-to-be-cut", "cd2")):
         for size in (8_000, 44_000 - number * 30_000):
-            told.agent.respond(NOW_MS - 90_000 + number * 30_000 + size, size, agent_id=agent)
-    told.agent.respond(NOW_MS, 150_000, agent_id="cd2")
-    told.fill()
+            shown.agent.respond(NOW_MS - 90_000 + number * 30_000 + size, size, agent_id=agent)
+    shown.agent.respond(NOW_MS, 150_000, agent_id="cd2")
+    shown.fill()
     boundary = next(
         record
         for record in api.records[SESSION]["events"]
@@ -241,7 +243,7 @@ async def test_a_subagent_has_one_name_and_all_lanes_one_labelled_scale(
 
 
 async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
-    page: Page, told: Told, charts: str
+    page: Page, shown: Shown, charts: str
 ) -> None:
     assert charts
     await expect(page.locator(".chart-place canvas")).to_be_visible()
@@ -249,12 +251,12 @@ async def test_the_chart_is_drawn_and_has_its_figures_in_a_table(
     rows = page.locator("details.data tbody tr")
     await expect(rows).to_have_count(8)
     await expect(rows.first).to_contain_text("153,000")
-    assert told.agent.session_id == SESSION
+    assert shown.agent.session_id == SESSION
 
 
 @pytest.mark.extended
 async def test_no_two_ticks_of_a_short_session_have_the_same_label(
-    page: Page, page_url: str, told: Told, api: Api, charts: str
+    page: Page, page_url: str, shown: Shown, api: Api, charts: str
 ) -> None:
     assert charts
     for stream in api.records[SESSION].values():
@@ -267,18 +269,18 @@ async def test_no_two_ticks_of_a_short_session_have_the_same_label(
     times = [words for words in labels if words.count(":") == 2]
     assert len(times) > 1
     assert len(times) == len(set(times))
-    assert told.agent.session_id == SESSION
+    assert shown.agent.session_id == SESSION
     assert page_url in page.url
 
 
 @pytest.mark.extended
 async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
-    page: Page, told: Told
+    page: Page, shown: Shown
 ) -> None:
     # Readings from 500 to 220 s before the compaction's end, which begins a minute before it.
-    told.agent.compacting(NOW_MS - 60_000)
-    told.agent.compacted(NOW_MS, 154_000, 60_000, "Short.")
-    told.fill()
+    shown.agent.compacting(NOW_MS - 60_000)
+    shown.agent.compacted(NOW_MS, 154_000, 60_000, "Short.")
+    shown.fill()
     await page.add_init_script(DRAWN)
     await page.reload()
     await expect(page.locator(".chart-place canvas")).to_be_visible()
@@ -290,9 +292,9 @@ async def test_a_compaction_after_the_last_reading_stands_at_its_own_time(
 
 @pytest.mark.extended
 async def test_without_times_sizes_are_shown_record_by_record(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    assert told.agent.session_id == SESSION
+    assert shown.agent.session_id == SESSION
     await expect(page.get_by_role("heading", name="Size over time")).to_be_visible()
     for stream in api.records[SESSION].values():
         for record in stream:
@@ -304,7 +306,7 @@ async def test_without_times_sizes_are_shown_record_by_record(
 
 
 @pytest.mark.extended
-async def test_records_are_shown_on_demand(page: Page, told: Told) -> None:
+async def test_records_are_shown_on_demand(page: Page, shown: Shown) -> None:
     await expect(page.locator(".raw-card pre")).to_be_empty()
     await page.get_by_role("heading", name="Raw records").click()
     await expect(page.locator(".raw-card pre")).to_contain_text('"specversion":"1.0"')
@@ -312,11 +314,11 @@ async def test_records_are_shown_on_demand(page: Page, told: Told) -> None:
     await expect(page.locator(".raw-card pre")).to_contain_text("contextgauge.context_reading.v1")
     await page.locator(".item.warning .raw-of summary").first.click()
     await expect(page.locator(".item.warning pre").first).to_contain_text("context_warning")
-    assert told.agent.session_id == SESSION
+    assert shown.agent.session_id == SESSION
 
 
 @pytest.mark.extended
-async def test_a_reload_keeps_the_session_and_its_filter(page: Page, told: Told) -> None:
+async def test_a_reload_keeps_the_session_and_its_filter(page: Page, shown: Shown) -> None:
     await page.get_by_role("button", name="Warnings").click()
     await page.reload()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("76%")
@@ -324,13 +326,13 @@ async def test_a_reload_keeps_the_session_and_its_filter(page: Page, told: Told)
         "aria-pressed", "true"
     )
     assert SESSION in page.url
-    assert told.agent.session_id in await page.title() or "orchard" in await page.title()
+    assert shown.agent.session_id in await page.title() or "orchard" in await page.title()
 
 
-async def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, told: Told) -> None:
-    told.agent.compacting(NOW_MS - 9_000)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+async def test_on_a_phone_nothing_is_wider_than_the_screen(page: Page, shown: Shown) -> None:
+    shown.agent.compacting(NOW_MS - 9_000)
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
     await page.set_viewport_size(NARROW)
-    await told.tell()
+    await shown.tell()
     await expect(compaction(page)).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]

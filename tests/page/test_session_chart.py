@@ -5,21 +5,21 @@ from playwright.async_api import Page, expect
 
 from tests.page.conftest import DRAWN
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.extended
 async def test_compactions_and_resets_are_drawn_over_the_grid(
-    page: Page, told: Told, charts: str
+    page: Page, shown: Shown, charts: str
 ) -> None:
     assert charts
-    told.agent.compacting(NOW_MS - 9_000)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
-    told.agent.respond(NOW_MS + 60_000, 30_000)
-    told.agent.cleared(NOW_MS + 90_000)
-    told.fill()
+    shown.agent.compacting(NOW_MS - 9_000)
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    shown.agent.respond(NOW_MS + 60_000, 30_000)
+    shown.agent.cleared(NOW_MS + 90_000)
+    shown.fill()
     await page.add_init_script(DRAWN)
     await page.reload()
     await expect(page.locator(".chart-place canvas")).to_be_visible()
@@ -43,23 +43,23 @@ async def test_compactions_and_resets_are_drawn_over_the_grid(
     assert last["line"] < last["green"] < last["text"]
 
 
-async def test_the_legend_names_only_what_is_drawn(page: Page, told: Told, api: Api) -> None:
+async def test_the_legend_names_only_what_is_drawn(page: Page, shown: Shown, api: Api) -> None:
     legend = page.locator(".legend .key:visible")
     words = ["size", "window, 200K", "compaction threshold", "warning below 80% used"]
     await expect(legend).to_have_text(words)
-    told.agent.compacting(NOW_MS - 9_000)
-    told.agent.failed(NOW_MS, "too_few_groups")
-    await told.tell()
+    shown.agent.compacting(NOW_MS - 9_000)
+    shown.agent.failed(NOW_MS, "too_few_groups")
+    await shown.tell()
     await expect(legend).to_have_text([*words[:3], "failed", words[3]])
     api.sessions[SESSION]["chains"]["main"]["auto_compact_threshold"] = None
     await page.reload()
     await expect(legend).to_have_text([*words[:2], "failed", words[3]])
 
 
-async def test_warnings_have_the_colours_of_the_bar(page: Page, told: Told) -> None:
+async def test_warnings_have_the_colours_of_the_bar(page: Page, shown: Shown) -> None:
     for used in (165_000, 181_000):
-        told.agent.respond(NOW_MS, used)
-    await told.tell()
+        shown.agent.respond(NOW_MS, used)
+    await shown.tell()
     legend = page.locator(".legend .key:visible")
     await expect(legend).to_have_text(
         [
@@ -82,9 +82,9 @@ async def test_warnings_have_the_colours_of_the_bar(page: Page, told: Told) -> N
 
 
 @pytest.mark.extended
-async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, charts: str) -> None:
+async def test_the_chart_marks_the_window(page: Page, shown: Shown, api: Api, charts: str) -> None:
     assert charts
-    assert told.agent.session_id == SESSION
+    assert shown.agent.session_id == SESSION
     await page.add_init_script(DRAWN)
     await page.reload()
     await expect(page.locator(".chart-place canvas")).to_be_visible()
@@ -103,12 +103,12 @@ async def test_the_chart_marks_the_window(page: Page, told: Told, api: Api, char
 
 
 async def test_the_pointer_shows_the_step_that_it_is_in(
-    page: Page, told: Told, charts: str
+    page: Page, result: Shown, charts: str
 ) -> None:
     assert charts
     for after_ms, used in ((0, 156_000), (100_000, 170_000)):
-        told.agent.respond(NOW_MS + after_ms, used)
-    await told.tell()
+        result.agent.respond(NOW_MS + after_ms, used)
+    await result.tell()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("85%")
     over = page.locator(".u-over")
     box = await over.bounding_box()

@@ -7,7 +7,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
@@ -21,20 +21,20 @@ def lineage(page: Page) -> Locator:
     return page.locator("section[aria-labelledby=lineage-title]")
 
 
-def compact_twice(told: Told) -> None:
+def compact_twice(shown: Shown) -> None:
     for number in (1, 2):
-        told.agent.compacting(NOW_MS - 90_000 + number)
-        told.agent.compacted(NOW_MS - 80_000 + number, 160_000 + number, 9_000, "Short.")
-        told.agent.respond(NOW_MS - 70_000 + number, 30_000)
+        shown.agent.compacting(NOW_MS - 90_000 + number)
+        shown.agent.compacted(NOW_MS - 80_000 + number, 160_000 + number, 9_000, "Short.")
+        shown.agent.respond(NOW_MS - 70_000 + number, 30_000)
 
 
 async def test_each_compaction_is_a_checkpoint_with_commands_to_copy(
-    page: Page, told: Told
+    page: Page, shown: Shown
 ) -> None:
     await expect(lineage(page)).to_be_hidden()
-    compact_twice(told)
-    told.agent.cleared(NOW_MS)
-    await told.tell()
+    compact_twice(shown)
+    shown.agent.cleared(NOW_MS)
+    await shown.tell()
     stops = lineage(page).locator(".lineage-row > li")
     await expect(stops).to_have_text(["Checkpoint 1", "Checkpoint 2", "Cleared", "now"])
     commands = lineage(page).locator("code")
@@ -51,10 +51,10 @@ async def test_each_compaction_is_a_checkpoint_with_commands_to_copy(
 
 
 async def test_a_session_leads_to_its_forks_and_they_to_their_origin(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    compact_twice(told)
-    told.fill()
+    compact_twice(shown)
+    shown.fill()
     fork = copy.deepcopy(api.sessions[SESSION])
     fork["session_id"] = FORK
     fork["identity"]["forked_from"] = SESSION
@@ -79,10 +79,10 @@ async def test_a_session_leads_to_its_forks_and_they_to_their_origin(
     await expect(page.locator(".id")).to_have_text(SESSION)
 
 
-async def test_many_checkpoints_scroll_within_their_card(page: Page, told: Told) -> None:
+async def test_many_checkpoints_scroll_within_their_card(page: Page, shown: Shown) -> None:
     for _ in range(6):
-        compact_twice(told)
+        compact_twice(shown)
     await page.set_viewport_size(NARROW)
-    await told.tell()
+    await shown.tell()
     await expect(lineage(page).get_by_role("button", name="Checkpoint 12")).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

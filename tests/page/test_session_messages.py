@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from contextgauge.records import Json
 from streams.core.conversation.fold import ConversationFold
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 from tests.serve.kit import GrowingViews, api_over, sample_records
 from tests.serve.text_kit import OneConversation
 
@@ -54,12 +54,12 @@ def serve_text(api: Api, *, is_cut: bool = False) -> None:
 
 @pytest.mark.extended
 async def test_all_messages_are_shown_with_markers_that_expand(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
     serve_text(api)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "The importer is mended.")
-    told.agent.respond(NOW_MS + 1_000, 31_000)
-    await told.tell()
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "The importer is mended.")
+    shown.agent.respond(NOW_MS + 1_000, 31_000)
+    await shown.tell()
     await expect(page.locator(".compaction .receipt")).to_contain_text("123,000 tokens freed")
     section = page.locator("details", has=page.get_by_role("heading", name="Messages"))
     await section.locator("summary").first.click()
@@ -93,8 +93,8 @@ async def test_all_messages_are_shown_with_markers_that_expand(
 
 
 @pytest.mark.extended
-async def test_what_is_no_longer_kept_is_counted(page: Page, told: Told, api: Api) -> None:
-    assert told.agent.session_id == SESSION
+async def test_what_is_no_longer_kept_is_counted(page: Page, shown: Shown, api: Api) -> None:
+    assert shown.agent.session_id == SESSION
     serve_text(api, is_cut=True)
     section = page.locator("details", has=page.get_by_role("heading", name="Messages"))
     await section.locator("summary").first.click()
@@ -107,13 +107,13 @@ async def test_what_is_no_longer_kept_is_counted(page: Page, told: Told, api: Ap
 
 @pytest.mark.extended
 async def test_a_session_whose_text_is_not_kept_says_how_to_keep_it(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
     serve_text(api)
     assert api.texts is not None
     other = sample_records()[0].data.session_id
     api.sessions[other] = {**api.sessions[SESSION], "session_id": other}
-    await page.goto(page.url.replace(told.agent.session_id, other))
+    await page.goto(page.url.replace(shown.agent.session_id, other))
     section = page.locator("details", has=page.get_by_role("heading", name="Messages"))
     await section.locator("summary").first.click()
     await expect(section).to_contain_text("The text of this session is not kept. Name it in")
@@ -121,8 +121,8 @@ async def test_a_session_whose_text_is_not_kept_says_how_to_keep_it(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_view_of_transcripts_has_no_messages(page: Page, told: Told, api: Api) -> None:
-    assert told.agent.session_id == SESSION
+async def test_a_view_of_transcripts_has_no_messages(page: Page, shown: Shown, api: Api) -> None:
+    assert shown.agent.session_id == SESSION
     heading = page.get_by_role("heading", name="Messages")
     await expect(heading).to_be_visible()
     api.reading = {"files": 1, "read_files": 1, "bytes": 1, "read_bytes": 1}

@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -25,11 +25,11 @@ OWN = {
 
 @pytest.mark.extended
 async def test_a_receipt_shows_every_figure_and_the_lost_turns(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
-    told.agent.respond(NOW_MS + 1_000, 31_000)
-    await told.tell()
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
+    shown.agent.respond(NOW_MS + 1_000, 31_000)
+    await shown.tell()
     receipt = page.locator(".compaction .receipt").first
     marker = receipt.locator("summary")
     await expect(marker).to_contain_text(
@@ -42,19 +42,19 @@ async def test_a_receipt_shows_every_figure_and_the_lost_turns(
     await expect(receipt).to_contain_text("User's turnsunknown")
     boundary_id = api.compactions[SESSION][0]["boundary_id"]
     await expect(receipt).to_contain_text(boundary_id)
-    told.agent.checked(NOW_MS + 2_000, boundary_id, 3, ["Never push to main.", "No new packages."])
-    await told.tell()
+    shown.agent.checked(NOW_MS + 2_000, boundary_id, 3, ["Never push to main.", "No new packages."])
+    await shown.tell()
     await expect(receipt).to_contain_text("~3 kept, ~2 lost")
     await expect(receipt.locator("li")).to_have_text(["Never push to main.", "No new packages."])
     await expect(marker).to_contain_text("~2 turns of the user lost")
 
 
-async def test_a_receipt_and_its_session_show_what_they_cost(page: Page, told: Told) -> None:
-    told.agent.respond(NOW_MS - 1_000, 154_000)
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
-    told.agent.respond(NOW_MS + 1_000, 31_000)
-    told.agent.respond(NOW_MS + 2_000, 32_000)
-    await told.tell()
+async def test_a_receipt_and_its_session_show_what_they_cost(page: Page, shown: Shown) -> None:
+    shown.agent.respond(NOW_MS - 1_000, 154_000)
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=OWN)
+    shown.agent.respond(NOW_MS + 1_000, 31_000)
+    shown.agent.respond(NOW_MS + 2_000, 32_000)
+    await shown.tell()
     receipt = page.locator(".compaction .receipt").first
     await receipt.locator("summary").click()
     await expect(receipt).to_contain_text("2,100 written: ~$0.")
@@ -64,12 +64,12 @@ async def test_a_receipt_and_its_session_show_what_they_cost(page: Page, told: T
 
 @pytest.mark.extended
 async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
-    page: Page, told: Told
+    page: Page, shown: Shown
 ) -> None:
     reads = {"summary_input_tokens": 90_000, "summary_cache_read_tokens": 80_000}
     own = OWN | {"receipt": reads}
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=own)
-    await told.tell()
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Fixed the importer.", contextgauge=own)
+    await shown.tell()
     receipt = page.locator(".compaction .receipt").first
     await receipt.locator("summary").click()
     await expect(receipt).to_contain_text("90,000 read (80,000 from the cache), output unknown")
@@ -77,10 +77,10 @@ async def test_an_output_that_is_not_final_is_unknown_next_to_a_known_input(
 
 @pytest.mark.extended
 async def test_an_inherited_compaction_is_none_of_the_sessions_own(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
-    told.fill()
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    shown.fill()
     api.compactions[SESSION][0]["inherited"] = True
     await page.reload()
     item = page.locator(".item.compaction").first
@@ -96,9 +96,9 @@ async def test_an_inherited_compaction_is_none_of_the_sessions_own(
     await expect(page.locator(".key.compaction:visible")).to_have_count(0)  # in no chart (R30)
 
 
-async def test_what_a_runtime_does_not_report_is_unknown(page: Page, told: Told) -> None:
-    told.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
-    await told.tell()
+async def test_what_a_runtime_does_not_report_is_unknown(page: Page, shown: Shown) -> None:
+    shown.agent.compacted(NOW_MS, 154_000, 9_000, "Short.")
+    await shown.tell()
     receipt = page.locator(".compaction .receipt").first
     await expect(receipt.locator("summary")).to_contain_text(
         "Context compacted #1 · 154,000 tokens before"

@@ -136,7 +136,7 @@ async def test_repeated_feed_disconnects_increase_the_retry_delay(
       return performance.now() - at;
     }"""
     waited = [await page.evaluate(cut) for _ in range(4)]
-    assert min(waited) >= 1_000 / HASTE  # as the server told
+    assert min(waited) >= 1_000 / HASTE  # as the server asked
     assert waited[3] >= 2_000 / HASTE  # being let in is no sign that it works: the wait has grown
 
 

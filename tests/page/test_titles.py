@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from tests.page.conftest import NARROW, WIDE, stop_clock
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS
+from tests.page.shown import NOW_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -5,22 +5,22 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.page.conftest import NARROW
 from tests.page.pretend import Api
-from tests.page.told import NOW_MS, SESSION, Told
+from tests.page.shown import NOW_MS, SESSION, Shown
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PATH = f"/v1/sessions/{SESSION}/what-if"
 
 
-def grown(told: Told) -> None:
+def grown(shown: Shown) -> None:
     """Tell of a context that was compacted twice at 168 000 tokens, by a trigger of 167 000."""
     at_ms = NOW_MS - 4_000_000
     for _ in range(2):
         for used in range(40_000, 168_000, 4_000):
             at_ms += 20_000
-            told.agent.respond(at_ms, used)
-        told.agent.compacted(at_ms + 1_000, 168_000, 36_000, "Fixed the importer.")
-    told.agent.respond(at_ms + 20_000, 36_000)
+            shown.agent.respond(at_ms, used)
+        shown.agent.compacted(at_ms + 1_000, 168_000, 36_000, "Fixed the importer.")
+    shown.agent.respond(at_ms + 20_000, 36_000)
 
 
 async def opened(page: Page) -> Locator:
@@ -35,10 +35,10 @@ def row(part: Locator, name: str) -> Locator:
 
 
 async def test_another_size_is_compared_with_what_was_recorded(
-    page: Page, told: Told, api: Api
+    page: Page, shown: Shown, api: Api
 ) -> None:
-    grown(told)
-    await told.tell()
+    grown(shown)
+    await shown.tell()
     assert not any(PATH in each for each in api.asked)  # it is asked only when it is opened
     part = await opened(page)
     await part.get_by_role("button", name="60%").click()
@@ -59,9 +59,9 @@ async def test_another_size_is_compared_with_what_was_recorded(
 
 
 @pytest.mark.extended
-async def test_an_own_size_and_another_window(page: Page, told: Told, api: Api) -> None:
-    grown(told)
-    await told.tell()
+async def test_an_own_size_and_another_window(page: Page, shown: Shown, api: Api) -> None:
+    grown(shown)
+    await shown.tell()
     part = await opened(page)
     size = part.get_by_label("Another size")
     await size.fill("100_000")
@@ -79,11 +79,11 @@ async def test_an_own_size_and_another_window(page: Page, told: Told, api: Api) 
 
 
 async def test_a_session_without_compactions_says_why_nothing_differs(
-    page: Page, told: Told
+    page: Page, shown: Shown
 ) -> None:
-    told.agent.respond(NOW_MS - 2_000, 190_000)
-    told.agent.respond(NOW_MS - 1_000, 195_000)
-    await told.tell()
+    shown.agent.respond(NOW_MS - 2_000, 190_000)
+    shown.agent.respond(NOW_MS - 1_000, 195_000)
+    await shown.tell()
     part = await opened(page)
     await expect(part).to_contain_text("1 chain as recorded: no compaction was recorded")
     await expect(part.locator(".what-if-advice")).to_contain_text("No advice")

@@ -32,8 +32,8 @@ async def _ingesting(
     tokens.write_text(made.stdout)
     with listening("127.0.0.1", 0) as listener:
         port = port_of(listener)
-    told = component(granted, user) | {"INGEST_TOKENS_FILE": str(tokens)} | settings
-    served = Served(command, port, "ingest", **told)
+    result = component(granted, user) | {"INGEST_TOKENS_FILE": str(tokens)} | settings
+    served = Served(command, port, "ingest", **result)
     await served.start()
     yield served, next(line for line in made.stderr.splitlines() if line.startswith("cg_"))
 
@@ -42,7 +42,7 @@ async def _post(served: Served, token: str | None) -> int:
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(base_url=served.url, timeout=PATIENCE_S) as client:
         usage = {"usage": {"input_tokens": 5}}
-        body = message(1, "told", type="assistant", message=usage)
+        body = message(1, "reported", type="assistant", message=usage)
         answer = await client.post("/v1/messages", json=body, headers=headers)
         return answer.status_code
 
@@ -58,7 +58,7 @@ async def test_ingest_publishes_with_a_publishers_rights_for_those_with_a_token(
         assert await _post(served, token) == 202
         assert served.end(signal.SIGTERM) == Exit.DONE
     replayed = command("replay", "--topic", "messages", **component(granted, "analyst"))
-    assert '"told"' in replayed.stdout, replayed.stderr
+    assert '"reported"' in replayed.stdout, replayed.stderr
 
 
 async def test_ingest_without_a_right_or_a_trusted_broker_accepts_nothing_and_says_why(
@@ -90,9 +90,9 @@ async def test_export_needs_only_its_rights(
     command("publish", "-", stdin=lines, **component(granted, "publisher"))
     async with collecting() as collector:
         command.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
-        told = component(granted, "exporter", "reader")
+        result = component(granted, "exporter", "reader")
         log = tmp_path / "log"
-        worker = command.start_logging(log, "otel", "--since", "7d", **told)
+        worker = command.start_logging(log, "otel", "--since", "7d", **result)
         await until_so(lambda: bool(collector.events) or worker.poll() is not None)
         worker.terminate()
         assert await asyncio.to_thread(worker.wait, PATIENCE_S) == Exit.DONE, log.read_text()

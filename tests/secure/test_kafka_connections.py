@@ -1,4 +1,4 @@
-"""Every way to connect to Kafka works, and what is wrong is told at once, with the setting."""
+"""Every way to connect to Kafka works, and what is wrong is reported at once, with the setting."""
 
 from pathlib import Path
 
@@ -62,23 +62,23 @@ def _refused(command: Command, settings: dict[str, str]) -> str:
 def test_a_wrong_password_or_user(secured_kafka: Secured, command: Command) -> None:
     for mechanism in ("PLAIN", "SCRAM-SHA-512"):
         settings = secured_kafka.kafka_settings("sasl_ssl", "admin", mechanism)
-        told = _refused(command, settings | {"KAFKA_PASSWORD": "nonsense"})
-        assert "the user admin is refused" in told
-        assert "CONTEXTGAUGE_KAFKA_PASSWORD" in told
-        assert "nonsense" not in told
-    told = _refused(command, settings | {"KAFKA_USERNAME": "nobody"})
-    assert "the user nobody is refused" in told
+        error = _refused(command, settings | {"KAFKA_PASSWORD": "nonsense"})
+        assert "the user admin is refused" in error
+        assert "CONTEXTGAUGE_KAFKA_PASSWORD" in error
+        assert "nonsense" not in error
+    error = _refused(command, settings | {"KAFKA_USERNAME": "nobody"})
+    assert "the user nobody is refused" in error
 
 
 def test_a_mechanism_that_the_listener_lacks(secured_kafka: Secured, command: Command) -> None:
-    told = _refused(command, secured_kafka.kafka_settings("sasl_plaintext", "admin", "PLAIN"))
-    assert "KAFKA_SASL_MECHANISM=PLAIN is not one of this listener's" in told
-    assert told.endswith("SCRAM-SHA-256")
+    error = _refused(command, secured_kafka.kafka_settings("sasl_plaintext", "admin", "PLAIN"))
+    assert "KAFKA_SASL_MECHANISM=PLAIN is not one of this listener's" in error
+    assert error.endswith("SCRAM-SHA-256")
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    ("listener", "port", "told"),
+    ("listener", "port", "words"),
     [
         ("sasl_ssl", "ssl", "asks for no user: set CONTEXTGAUGE_KAFKA_SECURITY_PROTOCOL to ssl"),
         ("ssl", "sasl_ssl", "asks for a user: set CONTEXTGAUGE_KAFKA_SECURITY_PROTOCOL=sasl_ssl"),
@@ -94,13 +94,13 @@ def test_a_mechanism_that_the_listener_lacks(secured_kafka: Secured, command: Co
     ],
 )
 def test_another_protocol_than_the_listeners(
-    secured_kafka: Secured, command: Command, listener: str, port: str, told: str
+    secured_kafka: Secured, command: Command, listener: str, port: str, words: str
 ) -> None:
     address = f"localhost:{secured_kafka.ports[port]}"
     settings = _settings(secured_kafka, listener, BOOTSTRAP_SERVERS=address)
     if listener == "sasl_plaintext":
         settings["KAFKA_SASL_MECHANISM"] = "SCRAM-SHA-256"
-    assert told in _refused(command, settings)
+    assert words in _refused(command, settings)
 
 
 @pytest.mark.parametrize("known", ["another authority", "the system's"])
@@ -108,9 +108,9 @@ def test_a_broker_of_an_unknown_authority(
     secured_kafka: Secured, command: Command, known: str
 ) -> None:
     ca_file = str(secured_kafka.other.file) if known == "another authority" else None
-    told = _refused(command, _settings(secured_kafka, "ssl", KAFKA_CA_FILE=ca_file))
-    assert "signed by no authority that is trusted here" in told
-    assert "CONTEXTGAUGE_KAFKA_CA_FILE" in told
+    error = _refused(command, _settings(secured_kafka, "ssl", KAFKA_CA_FILE=ca_file))
+    assert "signed by no authority that is trusted here" in error
+    assert "CONTEXTGAUGE_KAFKA_CA_FILE" in error
 
 
 @pytest.mark.extended
@@ -122,19 +122,19 @@ def test_a_broker_of_another_name(secured_kafka: Secured, command: Command) -> N
     done = command("topics", "list", **settings, KAFKA_CHECK_HOSTNAME="false")
     assert "missing" in done.stdout
     assert done.stderr.count("warning: CONTEXTGAUGE_KAFKA_CHECK_HOSTNAME=false") == 1
-    told = _refused(
+    error = _refused(
         command,
         settings
         | {"KAFKA_CHECK_HOSTNAME": "false"}
         | {"KAFKA_CA_FILE": str(secured_kafka.other.file)},
     )
-    assert "no authority" in told
+    assert "no authority" in error
 
 
 def test_a_broker_that_advertises_another_name(secured_kafka: Secured, command: Command) -> None:
-    told = _refused(command, _settings(secured_kafka, "misnamed"))
-    assert "127.0.0.1" in told
-    assert "as its brokers call themselves" in told
+    error = _refused(command, _settings(secured_kafka, "misnamed"))
+    assert "127.0.0.1" in error
+    assert "as its brokers call themselves" in error
 
 
 @pytest.mark.extended
@@ -147,9 +147,9 @@ def test_a_client_certificate_that_the_broker_requires(
         "KAFKA_KEY_FILE": str(secured_kafka.stranger.key),
     }
     for who in (nobody, stranger):
-        told = _refused(command, _settings(secured_kafka, "mutual", **who))
-        assert "asks for a client's certificate that it trusts" in told
-        assert "CONTEXTGAUGE_KAFKA_CERTIFICATE_FILE" in told
+        error = _refused(command, _settings(secured_kafka, "mutual", **who))
+        assert "asks for a client's certificate that it trusts" in error
+        assert "CONTEXTGAUGE_KAFKA_CERTIFICATE_FILE" in error
     key = str(secured_kafka.authority.encrypt(secured_kafka.client.key))
     encrypted = _settings(secured_kafka, "mutual", KAFKA_KEY_FILE=key)
     assert "CONTEXTGAUGE_KAFKA_KEY_PASSWORD" in _refused(command, encrypted)
@@ -169,7 +169,7 @@ def test_invalid_certificate_and_key_files(
     nonsense.write_text("nonsense")
     missing = str(tmp_path / "missing.pem")
     client = secured_kafka.client
-    for changed, told in (
+    for changed, value in (
         ({"KAFKA_CA_FILE": missing}, "KAFKA_CA_FILE"),
         ({"KAFKA_CA_FILE": str(nonsense)}, "holds no certificate in PEM form"),
         ({"KAFKA_CERTIFICATE_FILE": missing}, "CERTIFICATE_FILE"),
@@ -178,7 +178,7 @@ def test_invalid_certificate_and_key_files(
         ({"KAFKA_KEY_FILE": str(secured_kafka.stranger.key)}, "do not belong together"),
     ):
         line = _refused(command, _settings(secured_kafka, "mutual", **changed))
-        assert told in line
+        assert value in line
         assert "CONTEXTGAUGE_KAFKA_" in line
     assert client.key.exists()
 

@@ -160,9 +160,9 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     command("topics", "create", **component(granted, "creator"))
     rules, log = tmp_path / "alerts.toml", tmp_path / "log"
     rules.write_text(RULES)
-    told = component(granted, "controller", "controller") | {"ALERTS_FILE": str(rules)}
+    result = component(granted, "controller", "controller") | {"ALERTS_FILE": str(rules)}
     deriver = command.start("derive", **component(granted, "deriver"))
-    worker = command.start_logging(log, "control", **told)
+    worker = command.start_logging(log, "control", **result)
     lines = command("simulate", "--sample", "--recent", "--seed", "9").stdout
     command("publish", "-", stdin=lines, **component(granted, "publisher"))
     deadline = time.monotonic() + PATIENCE_S
@@ -180,7 +180,7 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     words = next(words for words in _acls_of("controller") if "--group" in words)
     granted.acl(["--remove", "--force", *words[1:]])
     try:
-        refused = _ended(command.start("control", **told))
+        refused = _ended(command.start("control", **result))
     finally:
         granted.acl(words)
     assert "GroupAuthorizationFailedError" in refused
@@ -188,20 +188,20 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "expected"),
     [
         ("--group", "GroupAuthorizationFailedError"),
         ("--transactional-id", "TransactionalIdAuthorizationFailed"),
     ],
 )
 def test_a_worker_reports_the_right_it_lacks(
-    granted: Secured, command: Command, part: str, told: str
+    granted: Secured, command: Command, part: str, expected: str
 ) -> None:
     command("topics", "create", **component(granted, "creator"))
     words = next(words for words in _acls_of("deriver") if part in words)
     granted.acl(["--remove", "--force", *words[1:]])
     try:
-        assert told in _ended(command.start("derive", **component(granted, "deriver")))
+        assert expected in _ended(command.start("derive", **component(granted, "deriver")))
     finally:
         granted.acl(words)
 

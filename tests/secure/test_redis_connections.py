@@ -1,4 +1,4 @@
-"""Redis over TLS and with users: what works, and what is wrong told with the setting."""
+"""Redis over TLS and with users: what works, and what is wrong reported with the setting."""
 
 import secrets
 from pathlib import Path
@@ -47,14 +47,14 @@ def test_tls_with_and_without_a_client_certificate(
         "REDIS_KEY_FILE": str(secured_redis.client.key),
     }
     _works(command, settings | own | {"REDIS_URL": mutual})
-    told = _refused(command, settings | {"REDIS_URL": mutual})
-    assert "CONTEXTGAUGE_REDIS_CERTIFICATE_FILE" in told
+    error = _refused(command, settings | {"REDIS_URL": mutual})
+    assert "CONTEXTGAUGE_REDIS_CERTIFICATE_FILE" in error
     strange = {
         "REDIS_CERTIFICATE_FILE": str(secured_redis.stranger.certificate),
         "REDIS_KEY_FILE": str(secured_redis.stranger.key),
     }
-    told = _refused(command, settings | strange | {"REDIS_URL": mutual})
-    assert "CONTEXTGAUGE_REDIS_CERTIFICATE_FILE" in told
+    error = _refused(command, settings | strange | {"REDIS_URL": mutual})
+    assert "CONTEXTGAUGE_REDIS_CERTIFICATE_FILE" in error
 
 
 def test_users_in_the_url_and_apart(
@@ -69,15 +69,15 @@ def test_users_in_the_url_and_apart(
     _works(command, settings | {"REDIS_USERNAME": user, "REDIS_PASSWORD_FILE": str(secret)})
     named = {"REDIS_URL": url.replace("://", f"://{user}@")}
     _works(command, settings | named | {"REDIS_PASSWORD": PASSWORD})
-    told = _refused(command, settings | {"REDIS_USERNAME": user, "REDIS_PASSWORD": "nonsense"})
-    assert "CONTEXTGAUGE_REDIS_PASSWORD" in told
-    assert "nonsense" not in told
+    error = _refused(command, settings | {"REDIS_USERNAME": user, "REDIS_PASSWORD": "nonsense"})
+    assert "CONTEXTGAUGE_REDIS_PASSWORD" in error
+    assert "nonsense" not in error
 
 
 def test_another_server_and_another_authority(secured_redis: Secured, command: Command) -> None:
     settings = secured_redis.redis_settings()
-    told = _refused(command, settings | {"REDIS_CA_FILE": str(secured_redis.other.file)})
-    assert "set CONTEXTGAUGE_REDIS_CA_FILE" in told
+    error = _refused(command, settings | {"REDIS_CA_FILE": str(secured_redis.other.file)})
+    assert "set CONTEXTGAUGE_REDIS_CA_FILE" in error
     elsewhere = {"REDIS_URL": settings["REDIS_URL"].replace("localhost", "127.0.0.1")}
     assert "certificate is not for" in _refused(command, settings | elsewhere)
     done = command("sessions", **(settings | elsewhere), REDIS_CHECK_HOSTNAME="false")
@@ -90,10 +90,10 @@ def test_a_tls_mismatch_is_reported_with_the_correct_scheme(
 ) -> None:
     settings = secured_redis.redis_settings()
     plain = f"localhost:{secured_redis.ports['redis_plain']}/0"
-    told = _refused(command, settings | {"REDIS_URL": f"rediss://{plain}"})
-    assert "does not speak TLS: write redis://" in told
-    told = _refused(command, {"REDIS_URL": settings["REDIS_URL"].replace("rediss", "redis")})
-    assert "speaks TLS: write rediss://" in told
+    error = _refused(command, settings | {"REDIS_URL": f"rediss://{plain}"})
+    assert "does not speak TLS: write redis://" in error
+    error = _refused(command, {"REDIS_URL": settings["REDIS_URL"].replace("rediss", "redis")})
+    assert "speaks TLS: write rediss://" in error
 
 
 def test_system_authorities_are_not_trusted_if_one_is_given(

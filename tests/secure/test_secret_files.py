@@ -78,7 +78,7 @@ def test_a_secret_has_a_single_source(
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "words"),
     [
         ({"KAFKA_SECURITY_PROTOCOL": "sasl_ssl"}, "needs CONTEXTGAUGE_KAFKA_SASL_MECHANISM"),
         ({**SASL}, "needs CONTEXTGAUGE_KAFKA_PASSWORD (or CONTEXTGAUGE_KAFKA_PASSWORD_FILE)"),
@@ -123,12 +123,12 @@ def test_a_secret_has_a_single_source(
     ],
 )
 def test_contradictory_and_ineffective_settings_are_reported(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], told: str
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         _load(monkeypatch, settings)
     text = str(caught.value)
-    assert told in text
+    assert words in text
     assert "hun" not in text
     assert all(line.startswith(PREFIX) or "CONTEXTGAUGE_" in line for line in text.splitlines())
 

@@ -141,12 +141,12 @@ def test_no_object_with_a_password_shows_it(
 
 def test_the_log_of_the_client_contains_no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("aiokafka.conn")
-    told = io.StringIO()
+    result = io.StringIO()
     # As in a program of its own: what other tests configured does not matter.
-    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(told)])
+    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(result)])
     monkeypatch.setattr(logger, "level", logging.DEBUG)
     monkeypatch.setattr(logger, "disabled", False)
     monkeypatch.setattr(logger, "propagate", False)
     logger.debug("Request to %s: %s", "a broker", MARKER)
-    logger.warning("still told")
-    assert told.getvalue() == "still told\n"
+    logger.warning("still logged")
+    assert result.getvalue() == "still logged\n"

@@ -54,7 +54,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def events(agent: str, records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return what is told of an agent once these records are in the views."""
+    """Return what is answered of an agent once these records are in the views."""
     views = GrowingViews()
     views.add(*records)
     found: list[dict[str, Any]] = await api_over(views).json(f"/api/agents/{agent}/events")
@@ -79,8 +79,8 @@ async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> No
             fields = DATA_FIELDS[event["type"]]
             assert set(event["data"]) == set(fields)
             assert all(type(value) in fields[name] for name, value in event["data"].items())
-        told = {event["id"] for event in found}
-        assert told == {
+        result = {event["id"] for event in found}
+        assert result == {
             record.id
             for record in records
             if record.data.session_id == session and _is_told(record)
@@ -107,12 +107,12 @@ def of_attempt(record: Record, start: Record) -> Record:
 
 
 async def test_a_compaction_ends_at_its_boundary_and_is_measured_in_the_same_event() -> None:
-    told = History()
-    start = told.start(None, used=164_200)
-    boundary = of_attempt(told.boundary("manual"), start)
-    summary = told.summary(boundary, "In short.")
-    complete = told.complete(boundary, after=20_000)
-    known = [told.reading(5), start]
+    history = History()
+    start = history.start(None, used=164_200)
+    boundary = of_attempt(history.boundary("manual"), start)
+    summary = history.summary(boundary, "In short.")
+    complete = history.complete(boundary, after=20_000)
+    known = [history.reading(5), start]
     open_start = {
         "id": start.id,
         "type": "compaction_start",
@@ -153,9 +153,9 @@ async def test_a_compaction_ends_at_its_boundary_and_is_measured_in_the_same_eve
 
 @pytest.mark.parametrize("outcome", ["failed", "blocked", "unknown"])
 async def test_an_attempt_without_success_ends_with_its_outcome(outcome: Outcome) -> None:
-    told = History()
-    start = told.start("manual", used=150_000)
-    failure = of_attempt(told.failed(outcome, "too few messages"), start)
+    history = History()
+    start = history.start("manual", used=150_000)
+    failure = of_attempt(history.failed(outcome, "too few messages"), start)
     begun, ended = await events("s-1", [start, failure])
     assert begun["data"]["outcome"] == outcome
     assert (ended["id"], ended["type"]) == (failure.id, "compaction_complete")
@@ -171,29 +171,29 @@ async def test_an_attempt_without_success_ends_with_its_outcome(outcome: Outcome
 
 
 async def test_a_summary_without_a_timestamp_is_not_lost() -> None:
-    told = History()
-    boundary = told.boundary(at=10)
-    summary = replace(told.summary(boundary, "In short."), time_ms=None)
+    history = History()
+    boundary = history.boundary(at=10)
+    summary = replace(history.summary(boundary, "In short."), time_ms=None)
     (ended,) = await events("s-1", [boundary, summary])
     assert ended["data"]["summary"] == "In short."
 
 
 async def test_a_boundary_without_a_timestamp_is_as_old_as_its_measurement() -> None:
-    told = History()
-    boundary = replace(told.boundary(), time_ms=None)
-    complete = told.complete(boundary, at=30)
+    history = History()
+    boundary = replace(history.boundary(), time_ms=None)
+    complete = history.complete(boundary, at=30)
     assert await events("s-1", [boundary]) == []
     (ended,) = await events("s-1", [boundary, complete])
     assert (ended["id"], ended["timestamp"]) == (boundary.id, complete.time_ms)
 
 
 async def test_unknown_figures_are_null_and_a_missing_reason_means_threshold() -> None:
-    told = History()
-    unmeasured = told.start("manual", used=None)
-    bare = told.start(None)
-    manual = told.start("manual")
-    orphan = told.boundary(None, pre=None)
-    timeless = told.start("manual", at=None)
+    history = History()
+    unmeasured = history.start("manual", used=None)
+    bare = history.start(None)
+    manual = history.start("manual")
+    orphan = history.boundary(None, pre=None)
+    timeless = history.start("manual", at=None)
     found = await events("s-1", [unmeasured, bare, manual, orphan, timeless])
     assert found[0]["data"]["contextUsedPercent"] is None
     assert [(event["id"], event["data"].get("triggerReason")) for event in found] == [
@@ -231,12 +231,12 @@ async def test_an_agent_id_takes_precedence_over_an_equal_session_id() -> None:
 
 
 async def test_polling_without_etags_returns_new_events() -> None:
-    told, views = History(), GrowingViews()
+    history, views = History(), GrowingViews()
     api = api_over(views)
     for count in range(4):
         assert len(await api.json("/api/agents/s-1/events")) == count
         assert len(await api.json("/api/agents/s-1/events")) == count
-        views.add(told.start("manual"))
+        views.add(history.start("manual"))
 
 
 async def test_concurrent_requests_read_a_session_once_until_it_changes() -> None:

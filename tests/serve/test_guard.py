@@ -110,7 +110,7 @@ async def test_concurrent_requests_are_limited(monkeypatch: pytest.MonkeyPatch) 
 
 
 class _Waiting(GrowingViews):
-    """Views that answer when they are told to."""
+    """Views that answer when they are asked to."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,18 +178,18 @@ async def test_every_error_is_a_problem_document_with_a_remedy(
     path: str, status: int, said: str
 ) -> None:
     found = await api_over(GrowingViews()).get(path)
-    told = found.json()
-    assert (found.status_code, told["status"]) == (status, status)
+    result = found.json()
+    assert (found.status_code, result["status"]) == (status, status)
     assert found.headers["content-type"] == PROBLEM
-    assert said in told["detail"]
-    assert told["instance"] == path.partition("?")[0]
-    assert set(told) >= {"type", "title", "status", "detail", "instance"}
+    assert said in result["detail"]
+    assert result["instance"] == path.partition("?")[0]
+    assert set(result) >= {"type", "title", "status", "detail", "instance"}
 
 
 async def test_each_unknown_parameter_is_named_and_truncated() -> None:
     asked = "&".join(["z" * 200, *(f"p{number}=1" for number in range(20)), "q=a", "p0=2"])
-    told = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
-    named = [wrong["parameter"] for wrong in told["errors"]]
+    result = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
+    named = [wrong["parameter"] for wrong in result["errors"]]
     assert named == ["z" * 100, *(f"p{number}" for number in range(9))]
 
 
@@ -322,10 +322,10 @@ async def test_requests_are_counted_by_route_and_never_by_session() -> None:
     await api.get("/v1/sessions/secret-session")
     await api.get("/v1/sessions")
     await api.get("/nowhere")
-    told = (await api.get("/metrics")).text
-    assert 'route="/v1/sessions",status="200"' in told
-    assert 'route="none",status="404"' in told
-    assert "secret-session" not in told
+    result = (await api.get("/metrics")).text
+    assert 'route="/v1/sessions",status="200"' in result
+    assert 'route="none",status="404"' in result
+    assert "secret-session" not in result
 
 
 async def test_the_documentation_page_loads_no_other_resources() -> None:

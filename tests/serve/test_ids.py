@@ -13,9 +13,9 @@ from tests.serve.kit import GrowingViews, api_over
 @pytest.mark.parametrize("name", ["a", "a/b", "ä b", "a%2Fb", "a\nb", "?x=1"])
 @pytest.mark.parametrize("ending", ["", "/events", "/readings", "/compactions"])
 async def test_an_id_may_end_like_a_route(name: str, ending: str) -> None:
-    told, views = History(name + ending), GrowingViews()
+    history, views = History(name + ending), GrowingViews()
     plain = History(name)
-    views.add(told.start("manual"), plain.info())
+    views.add(history.start("manual"), plain.info())
     api = api_over(views)
     sent = quote(name + ending, safe="")
     found = await api.json(f"/v1/sessions/{sent}")

@@ -47,9 +47,9 @@ async def test_the_document_lists_every_route_with_errors_and_an_example() -> No
     }
     for path, operation, success in operations_of(document):
         assert {success, "401", "429", "500", "503"} <= set(operation["responses"]), path
-        for status, told in operation["responses"].items():
+        for status, value in operation["responses"].items():
             if int(status) >= 400:
-                assert list(told["content"]) == ["application/problem+json"], (path, status)
+                assert list(value["content"]) == ["application/problem+json"], (path, status)
         (content,) = operation["responses"][success]["content"].values()
         assert content.get("example") is not None, path
 

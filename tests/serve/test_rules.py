@@ -6,17 +6,17 @@ from schemas.records import Record
 from tests.core.history import History
 from tests.serve.kit import GrowingViews, api_over
 
-TOLD = History()
-FIRST = [TOLD.boundary(number=1), TOLD.reading(30_000)]
-SUB = TOLD.boundary(number=9, chain="a1")
-SECOND = TOLD.boundary(number=2)
-CHECK = TOLD.pins_checked(SECOND, 3, ("Never push to main.",))
+HISTORY = History()
+FIRST = [HISTORY.boundary(number=1), HISTORY.reading(30_000)]
+SUB = HISTORY.boundary(number=9, chain="a1")
+SECOND = HISTORY.boundary(number=2)
+CHECK = HISTORY.pins_checked(SECOND, 3, ("Never push to main.",))
 
 
 @pytest.mark.parametrize(
     ("records", "rules"),
     [
-        ([TOLD.reading(5)], None),
+        ([HISTORY.reading(5)], None),
         ([SUB], None),
         ([*FIRST, SUB], (FIRST[0].id, 1, None, None, None)),
         ([*FIRST, SUB, SECOND], (SECOND.id, 2, None, None, None)),

@@ -60,7 +60,7 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     await projection.start()
     await projection.add(*records[:20])
     await served.start()
-    told: list[tuple[str, str]] = []
+    seen: list[tuple[str, str]] = []
     kinds: set[str] = set()
     place: str | None = None
 
@@ -71,14 +71,14 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
                 place = at or place
                 kinds.add(kind)
                 if kind == "record":
-                    told.append((document["session_id"], document["record_id"]))
-                    if len(told) >= enough:
+                    seen.append((document["session_id"], document["record_id"]))
+                    if len(seen) >= enough:
                         return
 
     hearing = asyncio.create_task(hear(len(records)))
     await become(lambda: place is not None)
     await projection.add(*records[20:120])
-    await become(lambda: len(told) >= 50)
+    await become(lambda: len(seen) >= 50)
     served.end(signal.SIGKILL)
     await hearing
     await projection.add(*records[120:200])
@@ -90,7 +90,7 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     await projection.add(*records[200:])
     await hearing
     expected = [(record.data.session_id, record.id) for record in records[20:]]
-    assert _by_partition(told) == _by_partition(expected)
+    assert _by_partition(seen) == _by_partition(expected)
     assert kinds == {"", "record"}
     assert served.end(signal.SIGTERM) == 0
 
@@ -233,8 +233,8 @@ async def test_a_reader_with_the_documented_rights_is_enough(
         await until(served.url, path, 200)
     events = listen(served.url, "1:0,0")
     async with asyncio.timeout(PATIENCE_S):
-        told = [document async for _, _, document in _first(events, 61)]
-    assert len([document for document in told if document]) == 60
+        result = [document async for _, _, document in _first(events, 61)]
+    assert len([document for document in result if document]) == 60
 
 
 async def _first(
@@ -287,20 +287,20 @@ def test_wrong_settings_are_named(command: Command, settings: dict[str, str], sa
 
 
 def test_the_same_error_is_logged_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, str]] = []
+    seen: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        server.logger, "error", lambda event, **more: told.append((event, str(more)))
+        server.logger, "error", lambda event, **more: seen.append((event, str(more)))
     )
     clock = Later()
     report = Report(clock, server.log_problem)
     for _ in range(3):
         report("answering", KeyError("text of a message"))
         report("answering", VersionError("of format 1"))
-    assert [event for event, _ in told] == ["internal error", "cannot answer"]
+    assert [event for event, _ in seen] == ["internal error", "cannot answer"]
     clock.now_s += 61
     report("answering", VersionError("of format 1"))
-    assert len(told) == 3
-    assert "text of a message" not in str(told)
+    assert len(seen) == 3
+    assert "text of a message" not in str(seen)
 
 
 class Later(SystemClock):

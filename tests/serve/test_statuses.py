@@ -246,11 +246,11 @@ async def test_made_up_tags_are_no_error(clock: FixedTime, made_up: str) -> None
 
 def _named(name: str, *, ago_min: int, folder: str, sizes: Sequence[int]) -> list[Record]:
     """Return the records of a session whose last response was so many minutes ago."""
-    told = History(name, at=(NOW_MS - START_MS) / 1000 - 60 * ago_min - len(sizes) - 2)
-    limits = told.limits(threshold=170_000, enabled=True)
-    compacted = [told.boundary("auto") for _ in range(len(sizes) - 2)]
-    readings = [told.reading(size) for size in sizes]
-    return [told.info(cwd=folder), limits, *compacted, *readings]
+    history = History(name, at=(NOW_MS - START_MS) / 1000 - 60 * ago_min - len(sizes) - 2)
+    limits = history.limits(threshold=170_000, enabled=True)
+    compacted = [history.boundary("auto") for _ in range(len(sizes) - 2)]
+    readings = [history.reading(size) for size in sizes]
+    return [history.info(cwd=folder), limits, *compacted, *readings]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The live feed over HTTP: what a connection is told, and what becomes of one that is not read."""
+"""The live feed over HTTP: what a connection receives, and what becomes of one that is not read."""
 
 import asyncio
 import resource
@@ -54,11 +54,11 @@ async def test_a_silent_feed_shows_that_it_is_alive(
         writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
         async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
-            told = await reader.readuntil(b": heartbeat\r\n\r\n")
+            result = await reader.readuntil(b": heartbeat\r\n\r\n")
         assert b"text/event-stream" in head
         assert b"content-encoding" not in head.lower()
         assert b"no-store" in head
-        assert b"id: 1:" in told
+        assert b"id: 1:" in result
         writer.close()
 
 
@@ -72,14 +72,14 @@ async def test_a_revoked_token_ends_its_feed(
     api = api_over(views, readers=lambda: known)
     head = b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     async with served(api) as port:
-        told = []
+        seen = []
         for token in (b"mine", b"another"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(head + b"Authorization: Bearer " + token + b"\r\n\r\n")
             await reader.readuntil(b": heartbeat\r\n\r\n")
-            told.append((reader, writer))
+            seen.append((reader, writer))
         del known[hashed("mine")]
-        (reader, writer), (other, second) = told
+        (reader, writer), (other, second) = seen
         async with asyncio.timeout(PATIENCE_S):
             last = await reader.read()
             await other.readuntil(b": heartbeat\r\n\r\n")

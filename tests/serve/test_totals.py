@@ -79,8 +79,8 @@ def test_percentiles_of_few_values_are_exact() -> None:
         (_tokens(), []),
     ):
         counts = Aggregates(manual=TriggerAggregates(pre_tokens=found))
-        told: Any = shown(counts)["manual"]
-        assert told["pre_tokens"]["exact"] == exact
+        result: Any = shown(counts)["manual"]
+        assert result["pre_tokens"]["exact"] == exact
 
 
 _SIZES = st.integers(0, 12_000_000) | st.integers(0, 2**54) | st.integers(60_000, 60_900)
@@ -148,9 +148,9 @@ class Later(SystemClock):
 
 
 def _snapshot(offset: int, silent_ms: int = 0) -> Snapshot:
-    told = ProjectorHeartbeat(1_000, offset, 0)
+    heartbeat = ProjectorHeartbeat(1_000, offset, 0)
     return Snapshot(
-        1, (ViewPosition(offset, 0, 1, caught_up=True, heartbeat=told),), 1_000 + silent_ms
+        1, (ViewPosition(offset, 0, 1, caught_up=True, heartbeat=heartbeat),), 1_000 + silent_ms
     )
 
 
@@ -175,7 +175,7 @@ async def test_slow_totals_are_read_rarely_and_served_as_of_the_last_read() -> N
     assert second is not first
     assert await totals.of(second, "hour", None) != one
     assert reads == [1, 2]
-    # That it became stale is told at once.
+    # That it became stale is reported at once.
     stale = _snapshot(2, silent_ms=60_000)
     assert totals.current(stale) is stale
 

@@ -94,11 +94,11 @@ def _sweep(arguments: argparse.Namespace, without: frozenset[str]) -> int:
     if name == "pipeline":
         prepare_inputs()
         cpu_s = time.process_time()
-    told_s = time.monotonic()
+    shown_s = time.monotonic()
     for portion in in_processes(run_portion, tasks, arguments.jobs):
         runs, cpu_s = runs + portion.runs, cpu_s + portion.cpu_s
-        if time.monotonic() - told_s > _PROGRESS_S:
-            told_s = time.monotonic()
+        if time.monotonic() - shown_s > _PROGRESS_S:
+            shown_s = time.monotonic()
             print(f"{runs} of {arguments.runs} runs", flush=True)
         for seed, violation in portion.violations:
             kind = kind_of(violation)

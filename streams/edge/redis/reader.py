@@ -202,10 +202,10 @@ def _first_id(after: int) -> bytes:
 
 def _heartbeat(fields: Mapping[bytes, bytes]) -> ProjectorHeartbeat | None:
     """Return the projector's last heartbeat from the fields of a position."""
-    if b"told_ms" not in fields:
+    if b"reported_ms" not in fields:
         return None
-    end = fields.get(b"told_end") or None
-    lag_ms, at_ms = int(fields.get(b"told_lag_ms", b"0")), int(fields[b"told_ms"])
+    end = fields.get(b"reported_end") or None
+    lag_ms, at_ms = int(fields.get(b"reported_lag_ms", b"0")), int(fields[b"reported_ms"])
     is_recent = at_ms - int(fields.get(b"rivals_ms", b"0")) < _RIVALS_MS
     return ProjectorHeartbeat(
         at_ms,

@@ -161,7 +161,7 @@ def test_an_alert_without_a_time_is_never_fresh() -> None:
 
 
 @pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "is_expected"),
     [
         ({"models": Patterns(("claude-*",))}, True),
         ({"models": Patterns(("gpt-*",))}, False),
@@ -173,8 +173,8 @@ def test_an_alert_without_a_time_is_never_fresh() -> None:
         ({"agents": Patterns(("nobody",))}, True),  # whoever knows the agent asks for that
     ],
 )
-def test_a_rule_is_for_some_chains(filters: dict[str, Any], told: bool) -> None:
-    assert bool(Watched(replace(rule(Pressure(50)), **filters)).take(at(60, 1, "a"))) is told
+def test_a_rule_is_for_some_chains(filters: dict[str, Any], is_expected: bool) -> None:
+    assert bool(Watched(replace(rule(Pressure(50)), **filters)).take(at(60, 1, "a"))) is is_expected
 
 
 def test_an_unknown_model_matches_no_pattern() -> None:
@@ -323,7 +323,7 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("a", "b", "c")
     ]
     ids = [watched.observe(found)[0].id for found in records]
-    # The chain that was quiet for longest is told again, under the same id.
+    # The chain that was quiet for longest is reported again, under the same id.
     assert [alert.id for alert in watched.observe(records[0])] == ids[:1]
     assert watched.observe(records[2]) == []
 
@@ -387,12 +387,12 @@ def test_an_attempt_whose_start_is_not_read_back_is_known_by_its_heartbeat(
 ) -> None:
     watched, other = Watched(rule(Stalled(MINUTE_MS))), Watched(rule(Stalled(MINUTE_MS)))
     (start,) = watched.take(compacting(at=0)) or watched.given.records[-1:]
-    (told,) = watched.watch.due(START_MS + MINUTE_MS)
+    (due,) = watched.watch.due(START_MS + MINUTE_MS)
     (beat,) = watched.given.take(compacting())
     assert isinstance(beat.data, CompactionProgress)
     data = replace(beat.data, elapsed_ms=elapsed_ms)
     beat = replace(beat, time_ms=None if time_s is None else START_MS + time_s * 1_000, data=data)
     other.watch.recall(beat, START_MS + 2_000_000)
     (alert,) = other.watch.due(START_MS + 2_000_000 + MINUTE_MS)
-    assert (alert.id, alert.record_id, alert.record_type) == (told.id, start.id, told.record_type)
+    assert (alert.id, alert.record_id, alert.record_type) == (due.id, start.id, due.record_type)
     assert (alert.facts["started_ms"], alert.facts["used_tokens"]) == (started_ms, None)

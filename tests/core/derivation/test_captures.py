@@ -104,7 +104,7 @@ def of_records(records: list[Record]) -> Counted:
         return Counted(len(readings), None)
     bound = next(at for at, record in enumerate(main) if record.kind == "compact_boundary")
     sizes = [
-        [told.used_tokens for told in every(part, ContextReading)]
+        [reading.used_tokens for reading in every(part, ContextReading)]
         for part in (main[:bound], main[bound:])
     ]
     pre_tokens = boundaries[0].pre_tokens
@@ -183,7 +183,7 @@ def test_a_manual_compaction_without_a_later_response() -> None:
 def test_a_side_chain_without_an_agent_id() -> None:
     records = derived(captures.side_chain())
     assert {record.subject for record in records} == {"main", "sidechain"}
-    sizes = [told.used_tokens for told in every(main_chain(records), ContextReading)]
+    sizes = [reading.used_tokens for reading in every(main_chain(records), ContextReading)]
     assert sizes == [15_600, 16_029]
     assert len(every(records, ContextReading)) == 3
 
@@ -194,11 +194,11 @@ def check_rollout(lines: list[bytes]) -> None:
     readings = every(records, ContextReading)
     assert len(readings) == 5
     assert sum(b'"last_token_usage"' in value for value in lines) == 9
-    assert {told.response_id for told in readings} == {None}
-    assert {told.window_source for told in readings} == {"runtime"}
+    assert {entry.response_id for entry in readings} == {None}
+    assert {entry.window_source for entry in readings} == {"runtime"}
     assert readings[0].previous_output_tokens is None
-    assert all(told.previous_output_tokens for told in readings[1:])
-    assert {told.runtime for told in every(records, SessionInfo)} == {"codex"}
+    assert all(entry.previous_output_tokens for entry in readings[1:])
+    assert {entry.runtime for entry in every(records, SessionInfo)} == {"codex"}
     check_every_file(lines)
 
 
@@ -215,9 +215,9 @@ def check_every_file(lines: list[bytes]) -> None:
     assert derived([*lines, *lines]) == records
     for record in records:
         assert codec.from_structured(codec.loads(codec.to_structured(record))) == record
-    for told in every(records, ContextReading):
-        parts = (told.input_tokens, told.cache_creation_tokens, told.cache_read_tokens)
-        assert told.used_tokens == sum(part or 0 for part in parts) > 0
+    for reading in every(records, ContextReading):
+        parts = (reading.input_tokens, reading.cache_creation_tokens, reading.cache_read_tokens)
+        assert reading.used_tokens == sum(part or 0 for part in parts) > 0
     for warning in every(records, ContextWarning):
         assert warning.used_tokens * 100 >= warning.context_window * warning.threshold_percent
 

@@ -142,12 +142,12 @@ def test_a_failures_attempt_is_the_last_element_or_null() -> None:
 
 def test_other_kinds_have_no_last_element() -> None:
     given = session(boundary())
-    told = given.take(summary(uuid="u-1"))
-    assert record_of(told, CompactionSummary).id == expected_id(
+    records = given.take(summary(uuid="u-1"))
+    assert record_of(records, CompactionSummary).id == expected_id(
         SESSION, "main", "compaction_summary", "u-1"
     )
-    told = given.take(assistant(read=9, uuid="u-2"))
-    assert record_of(told, ContextLimits).id == expected_id(
+    records = given.take(assistant(read=9, uuid="u-2"))
+    assert record_of(records, ContextLimits).id == expected_id(
         SESSION, "main", "context_limits", "u-2"
     )
 
@@ -194,8 +194,8 @@ ORDER = [
 def in_order(records: list[Record]) -> bool:
     """Whether the kinds are a subsequence of the specified order, repeats of a kind aside."""
     places = iter(ORDER)
-    told = kinds(records)
-    distinct = [kind for at, kind in enumerate(told) if at == 0 or told[at - 1] != kind]
+    result = kinds(records)
+    distinct = [kind for at, kind in enumerate(result) if at == 0 or result[at - 1] != kind]
     return all(kind in places for kind in distinct)
 
 

@@ -160,7 +160,7 @@ def test_chunks_that_do_not_fit_together_are_refused() -> None:
     causes = with_causes(range(215))
     stored, newest = known.chunks(NOTHING_KNOWN, causes), known.recent(causes)
     assert len(newest) == 7 * HASH_BYTES
-    one_less = {key: told for key, told in stored.items() if key != 1}
+    one_less = {key: value for key, value in stored.items() if key != 1}
     with pytest.raises(ValueError, match="missing"):
         known.from_chunks(215, 0, newest, one_less)
     with pytest.raises(ValueError, match="missing"):

@@ -38,14 +38,14 @@ def test_a_reported_window_comes_first_and_a_larger_size_disproves_another() -> 
     given = knowing()
     given.take(result({MODEL: model_window(500_000)}))
     assert one(given.take(assistant("a", read=9)), ContextReading).window == 500_000
-    told = one(knowing().take(assistant("a", read=MILLION + 1)), ContextReading)
-    assert (told.window, told.window_source) == (None, "exceeded")
+    reading = one(knowing().take(assistant("a", read=MILLION + 1)), ContextReading)
+    assert (reading.window, reading.window_source) == (None, "exceeded")
 
 
 def test_a_window_that_becomes_known_replaces_one_that_was_disproved() -> None:
     before = session(assistant("a", read=250_000)).session()
-    told = one(knowing(before).take(assistant("b", read=251_000)), ContextReading)
-    assert (told.window, told.window_source) == (MILLION, "runtime")
+    reading = one(knowing(before).take(assistant("b", read=251_000)), ContextReading)
+    assert (reading.window, reading.window_source) == (MILLION, "runtime")
 
 
 def test_nothing_new_leaves_a_session_as_it_is() -> None:

@@ -6,16 +6,16 @@ from tests.core.given import SESSION, Given, user
 
 
 def test_r4_a_line_that_is_written_again_is_known_for_as_long_as_a_new_one() -> None:
-    told = Given()
+    given = Given()
     old = user("old")
-    told.take(old)
+    given.take(old)
     rest = KEPT - BLOCK
-    told.session().known = with_causes(range(rest), told.session().known)
-    before = told.chain().total
-    told.take(old)
-    assert told.chain().total == before
-    told.session().known = with_causes(range(rest, 2 * rest), told.session().known)
-    assert is_known(told.session().known, cause_hash(old["uuid"]))
-    told.take(old)
-    assert told.chain().total == before
-    assert [record.data.session_id for record in told.records].count(SESSION) == len(told.records)
+    given.session().known = with_causes(range(rest), given.session().known)
+    before = given.chain().total
+    given.take(old)
+    assert given.chain().total == before
+    given.session().known = with_causes(range(rest, 2 * rest), given.session().known)
+    assert is_known(given.session().known, cause_hash(old["uuid"]))
+    given.take(old)
+    assert given.chain().total == before
+    assert [record.data.session_id for record in given.records].count(SESSION) == len(given.records)

@@ -153,8 +153,8 @@ def test_r17_a_failure_is_reported_at_once_with_its_error() -> None:
     given, attempt = opened(at=0)
     records = given.take(failed("too_few_groups", at=4))
     assert kinds(records) == ["compaction_failed"]
-    told = one(records, CompactionFailed)
-    assert (told.attempt_id, told.outcome, told.error, told.duration_ms) == (
+    failure = one(records, CompactionFailed)
+    assert (failure.attempt_id, failure.outcome, failure.error, failure.duration_ms) == (
         attempt, "failed", "too_few_groups", 4_000
     )  # fmt: skip
 
@@ -173,13 +173,13 @@ def test_r17_only_an_error_that_names_a_blocking_hook_means_blocked(
     error: str | None, outcome: str
 ) -> None:
     given, _ = opened()
-    told = one(given.take(failed(error)), CompactionFailed)
-    assert (told.outcome, told.error) == (outcome, error)
+    failure = one(given.take(failed(error)), CompactionFailed)
+    assert (failure.outcome, failure.error) == (outcome, error)
 
 
 def test_r17_a_failure_without_an_attempt_has_no_attempt_id() -> None:
-    told = one(session().take(failed("too_few_groups")), CompactionFailed)
-    assert (told.attempt_id, told.outcome, told.duration_ms) == (None, "failed", None)
+    failure = one(session().take(failed("too_few_groups")), CompactionFailed)
+    assert (failure.attempt_id, failure.outcome, failure.duration_ms) == (None, "failed", None)
 
 
 def test_r17_a_failed_try_and_a_successful_one_share_a_turn() -> None:
@@ -207,8 +207,8 @@ def test_r18_a_lost_end_is_closed_by_the_sessions_next_messages(loser: str, end:
     given, attempt = opened(at=0)
     if end == "ended":
         given.take(cleared(at=1))
-    told = one(given.take(LOSERS[loser]), CompactionFailed)
-    assert (told.attempt_id, told.outcome, told.error) == (attempt, "unknown", None)
+    failure = one(given.take(LOSERS[loser]), CompactionFailed)
+    assert (failure.attempt_id, failure.outcome, failure.error) == (attempt, "unknown", None)
     assert given.session().attempt.phase == "idle"
 
 
@@ -216,8 +216,8 @@ def test_r18_a_success_that_was_noted_outlives_a_result_and_a_response() -> None
     given, attempt = opened()
     given.take(succeeded())
     assert not every(given.take(result(), assistant("x", read=9)), CompactionFailed)
-    told = one(given.take(reset()), CompactionFailed)
-    assert (told.attempt_id, told.outcome) == (attempt, "unknown")
+    failure = one(given.take(reset()), CompactionFailed)
+    assert (failure.attempt_id, failure.outcome) == (attempt, "unknown")
 
 
 def test_r18_a_subagents_response_closes_nothing() -> None:
@@ -244,16 +244,20 @@ def test_r18_compacting_again_loses_the_previous_attempt() -> None:
         given.take(end)
         records = given.take(compacting(at=60))
         assert kinds(records) == ["compaction_failed", "compaction_start"]
-        told = one(records, CompactionFailed)
-        assert (told.attempt_id, told.outcome, told.duration_ms) == (first, "unknown", 60_000)
+        failure = one(records, CompactionFailed)
+        assert (failure.attempt_id, failure.outcome, failure.duration_ms) == (
+            first,
+            "unknown",
+            60_000,
+        )
         second = one(records, CompactionStart).attempt_id
         assert one(given.take(compacting()), CompactionProgress).attempt_id == second != first
 
 
 def test_r18_an_own_gap_of_more_than_6_hours_loses_the_attempt() -> None:
     given, attempt = opened(at=0)
-    told = one(given.take(user(at=6 * HOUR + 0.001)), CompactionFailed)
-    assert (told.attempt_id, told.outcome) == (attempt, "unknown")
+    failure = one(given.take(user(at=6 * HOUR + 0.001)), CompactionFailed)
+    assert (failure.attempt_id, failure.outcome) == (attempt, "unknown")
 
 
 def test_r18_a_gap_of_6_hours_does_not() -> None:
@@ -274,8 +278,11 @@ def test_r18_the_gap_is_checked_before_the_message() -> None:
 
     given, first = opened(at=0)
     records = given.take(failed("late", at=7 * HOUR))
-    told = every(records, CompactionFailed)
-    assert [(one.attempt_id, one.outcome) for one in told] == [(first, "unknown"), (None, "failed")]
+    found = every(records, CompactionFailed)
+    assert [(one.attempt_id, one.outcome) for one in found] == [
+        (first, "unknown"),
+        (None, "failed"),
+    ]
 
 
 def test_r18_the_gap_is_between_consecutive_messages_that_carry_a_time() -> None:

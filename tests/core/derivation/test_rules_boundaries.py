@@ -35,13 +35,21 @@ def test_r19_a_boundary_always_emits() -> None:
 
 
 def test_r19_reported_facts_are_kept_unchanged() -> None:
-    told = one(
+    record = one(
         session(assistant(read=9)).take(boundary(AUTO | {"later": {"x": [1, None]}})),
         CompactBoundary,
     )
-    assert (told.trigger, told.pre_tokens, told.pre_tokens_source) == ("auto", 167_412, "reported")
-    assert (told.post_tokens, told.duration_ms, told.duration_source) == (5_210, 24_100, "reported")
-    assert told.metadata == AUTO | {"later": {"x": [1, None]}}
+    assert (record.trigger, record.pre_tokens, record.pre_tokens_source) == (
+        "auto",
+        167_412,
+        "reported",
+    )
+    assert (record.post_tokens, record.duration_ms, record.duration_source) == (
+        5_210,
+        24_100,
+        "reported",
+    )
+    assert record.metadata == AUTO | {"later": {"x": [1, None]}}
 
 
 def test_r19_metadata_keeps_its_keys_as_they_came() -> None:
@@ -52,23 +60,23 @@ def test_r19_metadata_keeps_its_keys_as_they_came() -> None:
 
 
 def test_r19_without_pre_tokens_it_takes_the_last_readings() -> None:
-    told = one(
+    record = one(
         session(assistant(read=150_000)).take(boundary({"trigger": "auto"})), CompactBoundary
     )
-    assert (told.pre_tokens, told.pre_tokens_source) == (150_000, "last_reading")
+    assert (record.pre_tokens, record.pre_tokens_source) == (150_000, "last_reading")
 
 
 def test_r19_while_the_size_is_unknown_pre_tokens_are_null_with_a_null_source() -> None:
     for before in ((), (assistant(read=9), boundary()), (assistant(read=9), reset())):
-        told = one(session(*before).take(boundary({"trigger": "auto"})), CompactBoundary)
-        assert (told.pre_tokens, told.pre_tokens_source) == (None, None)
+        record = one(session(*before).take(boundary({"trigger": "auto"})), CompactBoundary)
+        assert (record.pre_tokens, record.pre_tokens_source) == (None, None)
 
 
 @pytest.mark.parametrize("metadata", [None, {}])
 def test_r19_without_metadata_it_is_empty_with_a_null_trigger(metadata: Body | None) -> None:
-    told = one(session().take(boundary(metadata)), CompactBoundary)
-    assert (told.metadata, told.trigger) == ({}, None)
-    assert (told.post_tokens, told.duration_ms, told.duration_source) == (None, None, None)
+    record = one(session().take(boundary(metadata)), CompactBoundary)
+    assert (record.metadata, record.trigger) == ({}, None)
+    assert (record.post_tokens, record.duration_ms, record.duration_source) == (None, None, None)
 
 
 @pytest.mark.parametrize("trigger", ["later", 5, None, ["auto"]])
@@ -92,15 +100,20 @@ def test_r19_the_open_attempt_is_named_and_closed() -> None:
 
 def test_r19_a_subagents_boundary_belongs_to_its_chain() -> None:
     given = session(assistant(read=90_000), compacting(), side(assistant("s", read=50_000)))
-    told = one(given.take(side(boundary({"trigger": "auto"}))), CompactBoundary)
-    assert (told.chain, told.attempt_id, told.pre_tokens, told.number) == ("a1b2", None, 50_000, 1)
+    record = one(given.take(side(boundary({"trigger": "auto"}))), CompactBoundary)
+    assert (record.chain, record.attempt_id, record.pre_tokens, record.number) == (
+        "a1b2",
+        None,
+        50_000,
+        1,
+    )
     assert given.session().attempt.phase == "open"
     assert given.chain().used == 90_000
 
 
 def test_r19_boundaries_are_numbered_within_their_chain() -> None:
     given = session(boundary(), side(boundary()), boundary(), reset(), boundary())
-    numbers = [(told.chain, told.number) for told in every(given.records, CompactBoundary)]
+    numbers = [(value.chain, value.number) for value in every(given.records, CompactBoundary)]
     assert numbers == [("main", 1), ("a1b2", 1), ("main", 2), ("main", 3)]
 
 
@@ -113,15 +126,15 @@ def timed(
     return one(given.take(boundary(at=end.get("at")), received_ms=_live(end)), CompactBoundary)
 
 
-def _live(told: dict[str, int | float | None]) -> int | None:
-    live = told.get("live")
+def _live(expected: dict[str, int | float | None]) -> int | None:
+    live = expected.get("live")
     return None if live is None else START_MS + int(live * 1000)
 
 
 def test_r20_a_reported_duration_comes_first() -> None:
     given = session(compacting(at=0))
-    told = one(given.take(boundary(AUTO, at=90)), CompactBoundary)
-    assert (told.duration_ms, told.duration_source) == (24_100, "reported")
+    record = one(given.take(boundary(AUTO, at=90)), CompactBoundary)
+    assert (record.duration_ms, record.duration_source) == (24_100, "reported")
 
 
 @pytest.mark.parametrize(
@@ -149,14 +162,14 @@ def test_r20_else_boundary_minus_start_by_one_and_the_same_clock(
     end: dict[str, int | float | None],
     duration: int | None,
 ) -> None:
-    told = timed(start, end)
+    result = timed(start, end)
     source = None if duration is None else "paired"
-    assert (told.duration_ms, told.duration_source) == (duration, source)
+    assert (result.duration_ms, result.duration_source) == (duration, source)
 
 
 def test_r20_never_the_gap_to_the_previous_message() -> None:
-    told = one(session(user(at=0)).take(boundary({"trigger": "auto"}, at=50)), CompactBoundary)
-    assert (told.duration_ms, told.duration_source) == (None, None)
+    record = one(session(user(at=0)).take(boundary({"trigger": "auto"}, at=50)), CompactBoundary)
+    assert (record.duration_ms, record.duration_source) == (None, None)
 
 
 def test_r20_heartbeats_do_not_move_the_start() -> None:
@@ -182,13 +195,13 @@ def test_r22_after_a_boundary_the_size_is_unknown_until_the_next_reading() -> No
 
 def test_r22_post_tokens_are_not_the_size() -> None:
     given, _ = bound()
-    told = one(given.take(assistant("b", read=28_404)), CompactionComplete)
-    assert (told.tokens_after, told.tokens_saved) == (28_404, 167_412 - 28_404)
+    record = one(given.take(assistant("b", read=28_404)), CompactionComplete)
+    assert (record.tokens_after, record.tokens_saved) == (28_404, 167_412 - 28_404)
 
 
 def test_r22_cumulative_dropped_tokens_are_only_kept() -> None:
-    told = one(
+    record = one(
         session().take(boundary(AUTO | {"cumulative_dropped_tokens": 900_000})), CompactBoundary
     )
-    assert told.metadata["cumulative_dropped_tokens"] == 900_000
-    assert (told.pre_tokens, told.post_tokens) == (167_412, 5_210)
+    assert record.metadata["cumulative_dropped_tokens"] == 900_000
+    assert (record.pre_tokens, record.post_tokens) == (167_412, 5_210)

@@ -53,12 +53,16 @@ def test_numbers_percentages_are_floored_to_two_decimals(
 
 
 def test_warning_one_record_for_a_reading_that_jumps_over_several() -> None:
-    told = one(session().take(assistant("a", 3, 2_000, 165_000)), ContextWarning)
-    assert told.thresholds_crossed == (10, 20, 30, 40, 50, 60, 70, 80)
-    assert (told.threshold_percent, told.context_window, told.window_source) == (
+    warning = one(session().take(assistant("a", 3, 2_000, 165_000)), ContextWarning)
+    assert warning.thresholds_crossed == (10, 20, 30, 40, 50, 60, 70, 80)
+    assert (warning.threshold_percent, warning.context_window, warning.window_source) == (
         80, WINDOW, "catalog"
     )  # fmt: skip
-    assert (told.used_tokens, told.input_tokens, told.cache_tokens) == (167_003, 3, 167_000)
+    assert (warning.used_tokens, warning.input_tokens, warning.cache_tokens) == (
+        167_003,
+        3,
+        167_000,
+    )
 
 
 def test_warning_is_crossed_at_exactly_the_threshold() -> None:
@@ -70,8 +74,8 @@ def test_warning_is_crossed_at_exactly_the_threshold() -> None:
 def test_warning_at_most_once_per_epoch() -> None:
     given = session(assistant("a", read=90_000), assistant("b", read=20))
     assert not every(given.take(assistant("c", read=90_000)), ContextWarning)
-    told = one(given.take(assistant("d", read=100_000)), ContextWarning)
-    assert told.thresholds_crossed == (50,)
+    warning = one(given.take(assistant("d", read=100_000)), ContextWarning)
+    assert warning.thresholds_crossed == (50,)
 
 
 def crossed(given: Given, response: str, read: int) -> tuple[int, ...] | None:
@@ -135,8 +139,8 @@ def test_exhausted_by_a_context_usage_frame_that_is_over_the_limit(kind: str) ->
 
 def test_warning_an_epoch_is_its_chains() -> None:
     given = session(assistant("a", read=90_000))
-    told = one(given.take(side(assistant("s", read=90_000))), ContextWarning)
-    assert (told.chain, told.thresholds_crossed) == ("a1b2", (10, 20, 30, 40))
+    warning = one(given.take(side(assistant("s", read=90_000))), ContextWarning)
+    assert (warning.chain, warning.thresholds_crossed) == ("a1b2", (10, 20, 30, 40))
     given.take(side(boundary()))
     assert not every(given.take(assistant("b", read=99_000)), ContextWarning)
 
@@ -145,15 +149,15 @@ def test_warning_any_ascending_list_may_be_configured() -> None:
     rules = Rules(CATALOG, thresholds=(80, 90))
     given = session(assistant("a", read=159_999), rules=rules)
     assert not every(given.records, ContextWarning)
-    told = one(given.take(assistant("b", read=185_000)), ContextWarning)
-    assert told.thresholds_crossed == (80, 90)
+    warning = one(given.take(assistant("b", read=185_000)), ContextWarning)
+    assert warning.thresholds_crossed == (80, 90)
 
 
 def test_warning_unreported_parts_count_0() -> None:
-    told = one(
+    warning = one(
         session().take(assistant(inside={"usage": {"input_tokens": 50_000}})), ContextWarning
     )
-    assert (told.input_tokens, told.cache_tokens) == (50_000, 0)
+    assert (warning.input_tokens, warning.cache_tokens) == (50_000, 0)
 
 
 @pytest.mark.parametrize("reason", ["prompt_too_long", "blocking_limit", "rapid_refill_breaker"])
@@ -170,8 +174,8 @@ def test_exhausted_not_by_another_terminal_reason(reason: object) -> None:
 def test_exhausted_by_a_messages_stop_reason_once_per_response() -> None:
     ended = {"stop_reason": "model_context_window_exceeded"}
     given = session(init())
-    told = one(given.take(assistant("a", read=9, inside=ended)), ContextExhausted)
-    assert told.reason == "model_context_window_exceeded"
+    exhausted = one(given.take(assistant("a", read=9, inside=ended)), ContextExhausted)
+    assert exhausted.reason == "model_context_window_exceeded"
     assert not every(given.take(assistant("a", read=9, inside=ended)), ContextExhausted)
     of_side = given.take(side(assistant("s", read=9, inside=ended)))
     assert one(of_side, ContextExhausted).chain == "a1b2"
@@ -185,8 +189,8 @@ def test_exhausted_by_a_message_deltas_stop_reason() -> None:
 
 
 def test_info_init_reports_the_sessions_facts() -> None:
-    told = one(Given().take(init(f"{MODEL}[1m]")), SessionInfo)
-    assert (told.runtime, told.runtime_version, told.model, told.cwd, told.forked_from) == (
+    info = one(Given().take(init(f"{MODEL}[1m]")), SessionInfo)
+    assert (info.runtime, info.runtime_version, info.model, info.cwd, info.forked_from) == (
         "claude-code", "2.1.329", f"{MODEL}[1m]", "/repo", None
     )  # fmt: skip
 
@@ -199,8 +203,8 @@ def test_info_init_may_name_its_runtime(runtime: str, expected: str) -> None:
 
 
 def test_info_a_transcript_line_reports_version_and_cwd() -> None:
-    told = one(Given().take(line(user())), SessionInfo)
-    assert (told.runtime, told.runtime_version, told.model, told.cwd) == (
+    info = one(Given().take(line(user())), SessionInfo)
+    assert (info.runtime, info.runtime_version, info.model, info.cwd) == (
         "claude-code", "2.1.329", None, "/repo"
     )  # fmt: skip
 
@@ -208,24 +212,24 @@ def test_info_a_transcript_line_reports_version_and_cwd() -> None:
 def test_info_a_rollouts_head_and_turns_report_facts() -> None:
     given = Given()
     meta = {"id": "r", "cwd": "/repo", "cli_version": "0.40.0"}
-    told = one(given.take(rollout("session_meta", meta), hint="r"), SessionInfo)
-    assert (told.runtime, told.runtime_version, told.model, told.cwd) == (
+    info = one(given.take(rollout("session_meta", meta), hint="r"), SessionInfo)
+    assert (info.runtime, info.runtime_version, info.model, info.cwd) == (
         "codex", "0.40.0", None, "/repo"
     )  # fmt: skip
     turn = rollout("turn_context", {"model": "gpt-5-codex", "cwd": "/repo"})
     assert one(given.take(turn, hint="r"), SessionInfo).model == "gpt-5-codex"
     without = rollout("turn_context", {"cwd": "/repo/sub"})
-    told = one(given.take(without, hint="r"), SessionInfo)
-    assert (told.model, told.cwd, told.runtime_version) == ("gpt-5-codex", "/repo/sub", "0.40.0")
+    info = one(given.take(without, hint="r"), SessionInfo)
+    assert (info.model, info.cwd, info.runtime_version) == ("gpt-5-codex", "/repo/sub", "0.40.0")
 
 
 def test_info_once_and_again_when_a_fact_changes() -> None:
     given = session(line(user()), line(user()), line(assistant(read=9)))
     assert len(every(given.records, SessionInfo)) == 1
-    told = one(given.take(line(user(), cwd="/elsewhere")), SessionInfo)
-    assert (told.cwd, told.runtime_version) == ("/elsewhere", "2.1.329")
-    told = one(given.take(line(user(), cwd="/elsewhere", version="2.2.0")), SessionInfo)
-    assert (told.cwd, told.runtime_version) == ("/elsewhere", "2.2.0")
+    info = one(given.take(line(user(), cwd="/elsewhere")), SessionInfo)
+    assert (info.cwd, info.runtime_version) == ("/elsewhere", "2.1.329")
+    info = one(given.take(line(user(), cwd="/elsewhere", version="2.2.0")), SessionInfo)
+    assert (info.cwd, info.runtime_version) == ("/elsewhere", "2.2.0")
 
 
 def test_info_ignores_a_messages_model() -> None:
@@ -290,8 +294,8 @@ def test_order_of_a_reset_over_an_open_attempt_and_an_unmeasured_boundary() -> N
 
 def test_order_of_a_result_that_loses_an_attempt_and_reports_a_window() -> None:
     given = session(init(), compacting())
-    told = result({MODEL: {"contextWindow": 9}}, terminal_reason="prompt_too_long")
-    assert kinds(given.take(told)) == [
+    outcome = result({MODEL: {"contextWindow": 9}}, terminal_reason="prompt_too_long")
+    assert kinds(given.take(outcome)) == [
         "compaction_failed", "context_limits", "context_exhausted"
     ]  # fmt: skip
 

@@ -65,8 +65,8 @@ def test_r12_a_subagents_first_window_is_not_announced_but_a_change_is() -> None
     given = session(init())
     assert not every(given.take(side(assistant("s", read=10, model=OTHER_MODEL))), ContextLimits)
     records = given.take(side(assistant("t", read=10, model=MODEL)))
-    told = one(records, ContextLimits)
-    assert (told.chain, told.model, *limits(told)) == ("a1b2", MODEL, WINDOW, "catalog")
+    record = one(records, ContextLimits)
+    assert (record.chain, record.model, *limits(record)) == ("a1b2", MODEL, WINDOW, "catalog")
 
 
 def test_r12_a_changed_source_of_a_subagents_window_is_not_announced() -> None:
@@ -78,8 +78,12 @@ def test_r12_model_usage_reports_a_chains_window_by_model_name() -> None:
     given = session(init(), assistant("a", read=10))
     records = given.take(result({MODEL: model_window(MILLION)}))
     assert limits(one(records, ContextLimits)) == (MILLION, "runtime")
-    told = one(given.take(assistant("b", read=20)), ContextReading)
-    assert (told.window, told.window_source, told.used_percent) == (MILLION, "runtime", 0.0)
+    reading = one(given.take(assistant("b", read=20)), ContextReading)
+    assert (reading.window, reading.window_source, reading.used_percent) == (
+        MILLION,
+        "runtime",
+        0.0,
+    )
 
 
 def test_r12_never_the_first_nor_the_largest_entry() -> None:
@@ -96,22 +100,22 @@ def test_r12_a_suffix_of_the_entrys_name_does_not_count() -> None:
 
 
 def test_r12_an_entry_is_matched_by_its_canonical_name_too() -> None:
-    told = {"sonnet-on-some-cloud": model_window(300_000, canonical=MODEL)}
-    records = session(init()).take(result(told))
+    outcome = {"sonnet-on-some-cloud": model_window(300_000, canonical=MODEL)}
+    records = session(init()).take(result(outcome))
     assert limits(one(records, ContextLimits)) == (300_000, "runtime")
 
 
 def test_r12_a_name_of_its_own_comes_before_a_canonical_one() -> None:
-    told = {"cloud": model_window(300_000, canonical=MODEL), MODEL: model_window(400_000)}
-    assert limits(one(session(init()).take(result(told)), ContextLimits)) == (400_000, "runtime")
+    outcome = {"cloud": model_window(300_000, canonical=MODEL), MODEL: model_window(400_000)}
+    assert limits(one(session(init()).take(result(outcome)), ContextLimits)) == (400_000, "runtime")
 
 
 @pytest.mark.parametrize(("model", "window"), [(LARGE, MILLION), (MODEL, 200_001)])
 def test_r12_of_several_suffixes_that_of_the_latest_init(model: str, window: int) -> None:
     both = {MODEL: model_window(200_001), LARGE: model_window(MILLION)}
-    for told in (both, dict(reversed(both.items()))):
+    for value in (both, dict(reversed(both.items()))):
         given = session(init(MODEL), init(LARGE), init(model))
-        given.take(result(told))
+        given.take(result(value))
         assert one(given.take(assistant(read=10)), ContextReading).window == window
 
 
@@ -124,15 +128,15 @@ def test_r12_a_later_init_selects_again_among_the_suffixes() -> None:
 def test_r12_several_suffixes_and_none_is_the_latest_inits() -> None:
     given = session(init("claude-sonnet-5[500k]"))
     given.take(result({MODEL: model_window(200_001), LARGE: model_window(MILLION)}))
-    told = one(given.take(assistant(read=10)), ContextReading)
-    assert (told.window, told.window_source) == (500_000, "catalog")
+    reading = one(given.take(assistant(read=10)), ContextReading)
+    assert (reading.window, reading.window_source) == (500_000, "catalog")
 
 
 def test_r12_runtime_windows_serve_every_chain_of_the_model() -> None:
     given = session(init(), side(assistant("s", read=10)), side(assistant("t", read=9), "b2"))
     records = given.take(result({MODEL: model_window(300_000)}))
-    told = every(records, ContextLimits)
-    assert [(one.chain, one.window) for one in told] == [
+    found = every(records, ContextLimits)
+    assert [(one.chain, one.window) for one in found] == [
         ("main", 300_000), ("a1b2", 300_000), ("b2", 300_000)
     ]  # fmt: skip
     later = given.take(side(assistant("u", read=10), "c3"))
@@ -167,10 +171,14 @@ def test_r12_an_invalid_window_is_ignored(wrong: object) -> None:
     ],
 )  # fmt: skip
 def test_r12_autocompact_state_reports_auto_compact_facts(body: Body) -> None:
-    told = one(session(init()).take(body), ContextLimits)
-    facts = (told.auto_compact_enabled, told.auto_compact_threshold, told.effective_window)
+    record = one(session(init()).take(body), ContextLimits)
+    facts = (record.auto_compact_enabled, record.auto_compact_threshold, record.effective_window)
     assert facts == (True, 167_000, 180_000)
-    assert (limits(told), told.total_tokens, told.categories) == ((WINDOW, "catalog"), None, None)
+    assert (limits(record), record.total_tokens, record.categories) == (
+        (WINDOW, "catalog"),
+        None,
+        None,
+    )
 
 
 def test_r12_an_autocompact_state_without_facts_gives_no_record() -> None:
@@ -180,15 +188,15 @@ def test_r12_an_autocompact_state_without_facts_gives_no_record() -> None:
 def test_r12_facts_that_are_not_repeated_are_kept() -> None:
     given = session(init(), any_message("autocompact_state", enabled=True, threshold=167_000))
     records = given.take(any_message("autocompact_state", effective_window=180_000))
-    told = one(records, ContextLimits)
-    facts = (told.auto_compact_enabled, told.auto_compact_threshold, told.effective_window)
+    record = one(records, ContextLimits)
+    facts = (record.auto_compact_enabled, record.auto_compact_threshold, record.effective_window)
     assert facts == (True, 167_000, 180_000)
 
 
 def test_r12_auto_compact_facts_are_the_main_chains() -> None:
     given = session(init(), side(assistant("s", read=10)))
     records = given.take(any_message("autocompact_state", enabled=True, threshold=167_000))
-    assert [told.chain for told in every(records, ContextLimits)] == ["main"]
+    assert [value.chain for value in every(records, ContextLimits)] == ["main"]
     changed = given.take(result({MODEL: model_window(300_000)}))
     of_side = every(changed, ContextLimits)[1]
     assert (of_side.chain, of_side.auto_compact_threshold) == ("a1b2", None)
@@ -201,12 +209,12 @@ def test_r12_facts_reported_before_the_first_model_are_announced_with_it() -> No
 
 
 def test_r12_a_context_usage_answer_reports_totals_and_categories() -> None:
-    told = one(session(init()).take(usage_answer(**ANSWER), hint=SESSION), ContextLimits)
-    assert told.total_tokens == 122_300
-    assert told.categories == (
+    record = one(session(init()).take(usage_answer(**ANSWER), hint=SESSION), ContextLimits)
+    assert record.total_tokens == 122_300
+    assert record.categories == (
         Category(id="messages", name="Messages", kind="used", tokens=113_400),
     )
-    facts = (told.auto_compact_enabled, told.auto_compact_threshold, told.effective_window)
+    facts = (record.auto_compact_enabled, record.auto_compact_threshold, record.effective_window)
     assert facts == (True, 167_000, 180_000)
 
 
@@ -217,13 +225,13 @@ def test_r12_a_context_usage_answer_is_no_reading() -> None:
 
 
 def test_r12_context_usage_on_a_synthetic_frame_is_read_like_an_answer() -> None:
-    told = {
+    outcome = {
         "model": MODEL,
         "total_tokens": 122_300,
         "raw_max_tokens": 180_000,
         "categories": [{"name": "Messages", "tokens": 113_400, "kind": "used"}],
     }
-    frame = assistant("x", model="<synthetic>", context_usage=told)
+    frame = assistant("x", model="<synthetic>", context_usage=outcome)
     answered = one(session(init()).take(frame), ContextLimits)
     assert (answered.total_tokens, answered.effective_window) == (122_300, 180_000)
     assert answered.categories == (Category(id=None, name="Messages", kind="used", tokens=113_400),)
@@ -233,21 +241,21 @@ def test_r12_raw_max_tokens_is_the_window_only_if_no_context_window_was_reported
     given = session(init())
     records = given.take(usage_answer(**ANSWER), hint=SESSION)
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
-    told = one(given.take(result({MODEL: model_window(300_000)})), ContextLimits)
-    assert (*limits(told), told.effective_window) == (300_000, "runtime", 180_000)
+    record = one(given.take(result({MODEL: model_window(300_000)})), ContextLimits)
+    assert (*limits(record), record.effective_window) == (300_000, "runtime", 180_000)
     later = usage_answer(**(ANSWER | {"rawMaxTokens": 150_000}))
     again = one(given.take(later, hint=SESSION), ContextLimits)
     assert (*limits(again), again.effective_window) == (300_000, "runtime", 150_000)
 
 
 def test_r12_an_answer_without_a_model_applies_to_the_main_chains_model() -> None:
-    answer = {key: told for key, told in ANSWER.items() if key != "model"}
+    answer = {key: value for key, value in ANSWER.items() if key != "model"}
     records = session(init()).take(usage_answer(**answer), hint=SESSION)
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
 
 
 def test_r12_windows_reported_before_any_model_belong_to_the_first_model() -> None:
-    answer = {key: told for key, told in ANSWER.items() if key != "model"}
+    answer = {key: value for key, value in ANSWER.items() if key != "model"}
     asked = Given()
     asked.take(usage_answer(**answer), hint=SESSION)
     assert limits(one(asked.take(init()), ContextLimits)) == (180_000, "runtime")
@@ -281,16 +289,16 @@ def test_r12_a_record_after_an_answer_has_its_totals_even_if_only_a_limit_change
     given = session(init())
     given.take(usage_answer(**ANSWER), hint=SESSION)
     other = usage_answer(**(ANSWER | {"isAutoCompactEnabled": False}))
-    told = one(given.take(other, hint=SESSION), ContextLimits)
-    assert (told.auto_compact_enabled, told.total_tokens) == (False, 122_300)
+    record = one(given.take(other, hint=SESSION), ContextLimits)
+    assert (record.auto_compact_enabled, record.total_tokens) == (False, 122_300)
     later = one(given.take(result({MODEL: model_window(MILLION)})), ContextLimits)
     assert (later.total_tokens, later.categories) == (None, None)
 
 
 def test_r12_an_answer_may_lack_its_categories() -> None:
     records = session(init()).take(usage_answer(totalTokens=5), hint=SESSION)
-    told = one(records, ContextLimits)
-    assert (told.total_tokens, told.categories) == (5, None)
+    record = one(records, ContextLimits)
+    assert (record.total_tokens, record.categories) == (5, None)
 
 
 @pytest.mark.parametrize(
@@ -309,10 +317,10 @@ def test_r12_other_control_messages_are_ignored(body: Body) -> None:
 def test_r12_model_refusal_fallback_sets_the_main_chains_model_at_once() -> None:
     given = session(init())
     frame = system("model_refusal_fallback", original_model=MODEL, fallback_model=OTHER_MODEL)
-    told = one(given.take(frame), ContextLimits)
-    assert (told.model, *limits(told)) == (OTHER_MODEL, OTHER_WINDOW, "catalog")
-    told_now = one(given.take(boundary()), CompactBoundary)
-    assert told_now.model == OTHER_MODEL
+    record = one(given.take(frame), ContextLimits)
+    assert (record.model, *limits(record)) == (OTHER_MODEL, OTHER_WINDOW, "catalog")
+    later = one(given.take(boundary()), CompactBoundary)
+    assert later.model == OTHER_MODEL
     assert session(init()).take(system("model_refusal_fallback")) == []
 
 
@@ -331,8 +339,8 @@ def test_r12_a_change_of_model_within_the_main_chain_is_a_change_of_limits() -> 
     records = session(init(), assistant("a", read=10)).take(
         assistant("b", read=4_096, model=OTHER_MODEL)
     )
-    told = one(records, ContextLimits)
-    assert (told.model, *limits(told)) == (OTHER_MODEL, OTHER_WINDOW, "catalog")
+    record = one(records, ContextLimits)
+    assert (record.model, *limits(record)) == (OTHER_MODEL, OTHER_WINDOW, "catalog")
     assert one(records, ContextReading).used_percent == 50.0
 
 

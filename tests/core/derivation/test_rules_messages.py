@@ -262,9 +262,9 @@ def test_r03_unknown_fields_are_ignored() -> None:
 
 
 def test_r03_snake_and_camel_case_spell_the_same_thing() -> None:
-    told = {"trigger": "auto", "pre_tokens": 155_201, "post_tokens": 5_000, "duration_ms": 9}
-    stream = one(Given().take(boundary(told)), CompactBoundary)
-    disk = one(Given().take(line(boundary(told))), CompactBoundary)
+    result = {"trigger": "auto", "pre_tokens": 155_201, "post_tokens": 5_000, "duration_ms": 9}
+    stream = one(Given().take(boundary(result)), CompactBoundary)
+    disk = one(Given().take(line(boundary(result))), CompactBoundary)
     assert (stream.trigger, stream.pre_tokens, stream.post_tokens, stream.duration_ms) == (
         "auto", 155_201, 5_000, 9
     )  # fmt: skip
@@ -359,8 +359,8 @@ def test_r01_a_session_id_has_at_most_16_k_characters() -> None:
 def test_r03_an_overlong_name_is_absent() -> None:
     fits, longer = "m" * 1_024, "m" * 1_025
     assert one(Given().take(init(model=fits)), SessionInfo).model == fits
-    told = one(Given().take(init(model=longer, cwd="/" * 16_385, version="x")), SessionInfo)
-    assert (told.model, told.cwd) == (None, None)
+    info = one(Given().take(init(model=longer, cwd="/" * 16_385, version="x")), SessionInfo)
+    assert (info.model, info.cwd) == (None, None)
     reading = one(Given().take(assistant("r" * 1_025, read=9, model=longer)), ContextReading)
     assert (reading.model, reading.response_id) == (None, None)
     side_line = side(assistant(read=9), agent=longer)
@@ -384,5 +384,5 @@ def test_r12_an_excessive_number_of_categories_is_ignored() -> None:
     rows = [{"id": "x"}] * 1_001
     body = {"totalTokens": 5, "categories": rows}
     answer = {"type": "control_response", "response": {"response": body}}
-    told = one(session(init()).take(answer, hint=SESSION), ContextLimits)
-    assert (told.total_tokens, told.categories) == (5, None)
+    record = one(session(init()).take(answer, hint=SESSION), ContextLimits)
+    assert (record.total_tokens, record.categories) == (5, None)

@@ -53,9 +53,9 @@ def edited(response: str, *edits: object, read: int = 60_000) -> Body:
 
 def test_r26_applied_edits_give_a_context_edit_with_whole_objects() -> None:
     records = session(init()).take(edited("a", TOOLS, THINKING))
-    told = one(records, ContextEdit)
-    assert told.edits == (TOOLS, THINKING)
-    assert told.cleared_input_tokens == 17_100
+    edit = one(records, ContextEdit)
+    assert edit.edits == (TOOLS, THINKING)
+    assert edit.cleared_input_tokens == 17_100
     assert kinds(records)[0] == "context_edit"
 
 
@@ -70,12 +70,12 @@ def test_r26_once_per_response() -> None:
 def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
     tool: dict[str, Json] = {"type": "clear_tool_uses_20250919", "cleared_input_tokens": 5}
     many: list[dict[str, Json]] = [{**tool, "number": number} for number in range(2_000)]
-    told = one(Given().take(edited("r", *many)), ContextEdit)
-    assert told.cleared_input_tokens == 10_000
-    assert told.edits == tuple(many[: len(told.edits)])
-    assert len(told.edits) + (told.edits_left_out or 0) == 2_000
+    record = one(Given().take(edited("r", *many)), ContextEdit)
+    assert record.cleared_input_tokens == 10_000
+    assert record.edits == tuple(many[: len(record.edits)])
+    assert len(record.edits) + (record.edits_left_out or 0) == 2_000
     sizes = [json_bytes(edit) for edit in many]
-    kept = len(told.edits)
+    kept = len(record.edits)
     assert sum(sizes[:kept]) <= 64 * 1024 < sum(sizes[: kept + 1])
     assert one(Given().take(edited("r", TOOLS)), ContextEdit).edits_left_out is None
 
@@ -94,8 +94,8 @@ def test_r26_a_message_delta_may_report_edits() -> None:
 
 
 def test_r26_edits_without_a_count_have_none() -> None:
-    told = one(session().take(edited("a", {"type": "later"}, 5)), ContextEdit)
-    assert (told.edits, told.cleared_input_tokens) == (({"type": "later"},), None)
+    edit = one(session().take(edited("a", {"type": "later"}, 5)), ContextEdit)
+    assert (edit.edits, edit.cleared_input_tokens) == (({"type": "later"},), None)
 
 
 @pytest.mark.parametrize("management", [None, 5, {}, {"applied_edits": []}, {"applied_edits": "x"}])
@@ -113,9 +113,9 @@ def test_r26_a_micro_compaction_is_an_edit() -> None:
     }
     given = session(line(assistant(read=61_000)))
     records = given.take(line(system("microcompact_boundary", microcompactMetadata=metadata)))
-    told = one(records, ContextEdit)
-    assert told.edits == (metadata,)
-    assert told.cleared_input_tokens == 18_000
+    edit = one(records, ContextEdit)
+    assert edit.edits == (metadata,)
+    assert edit.cleared_input_tokens == 18_000
     assert given.chain().used == 61_000
     assert not every(records, CompactBoundary)
 
@@ -145,9 +145,9 @@ def test_r27_the_reason_is_the_messages_trigger_else_clear(
 
 def test_r27_a_reset_starts_a_new_epoch_and_keeps_history() -> None:
     given = session(user(), assistant("a", read=90_000), boundary(), reset())
-    told = given.take(assistant("b", read=50_000))
-    assert one(told, ContextWarning).thresholds_crossed == (10, 20)
-    assert one(told, ContextReading).messages_total == 3
+    records = given.take(assistant("b", read=50_000))
+    assert one(records, ContextWarning).thresholds_crossed == (10, 20)
+    assert one(records, ContextReading).messages_total == 3
     assert one(given.take(boundary()), CompactBoundary).number == 2
 
 
@@ -245,17 +245,17 @@ def with_blocks(*blocks: object, response: str = "msg_2", read: int = 23_000) ->
 
 def test_r29_an_anthropic_compaction_block_is_a_boundary_before_its_reading() -> None:
     given = session(init(), assistant("a", read=150_000))
-    told_block = block(content="What was done.", encrypted_content=None)
-    records = given.take(with_blocks(told_block, {"type": "text", "text": "go on"}))
+    summary_block = block(content="What was done.", encrypted_content=None)
+    records = given.take(with_blocks(summary_block, {"type": "text", "text": "go on"}))
     assert kinds(records) == [
         "compact_boundary", "compaction_summary", "context_reading", "compaction_complete",
         "context_warning",
     ]  # fmt: skip
-    told = one(records, CompactBoundary)
-    assert (told.trigger, told.pre_tokens, told.pre_tokens_source) == (
+    record = one(records, CompactBoundary)
+    assert (record.trigger, record.pre_tokens, record.pre_tokens_source) == (
         None, 150_000, "last_reading"
     )  # fmt: skip
-    assert (told.duration_ms, told.post_tokens, told.metadata) == (None, None, told_block)
+    assert (record.duration_ms, record.post_tokens, record.metadata) == (None, None, summary_block)
     assert one(records, CompactionSummary).summary == "What was done."
     assert one(records, CompactionComplete).tokens_saved == 127_000
     assert one(records, ContextReading).messages == 1
@@ -284,16 +284,20 @@ def test_r29_an_openai_compaction_item_is_a_boundary() -> None:
     body |= {"usage": {"input_tokens": 900, "input_tokens_details": {"cached_tokens": 0}}}
     given = session(assistant("a", read=7_000, model="gpt-4"))
     records = given.take(body, hint=SESSION)
-    told = one(records, CompactBoundary)
-    assert (told.pre_tokens, told.pre_tokens_source, told.metadata) == (7_000, "last_reading", item)
+    record = one(records, CompactBoundary)
+    assert (record.pre_tokens, record.pre_tokens_source, record.metadata) == (
+        7_000,
+        "last_reading",
+        item,
+    )
     assert not every(records, CompactionSummary)
     assert one(records, CompactionComplete).tokens_after == 900
 
 
 def test_r29_an_openai_item_needs_no_content() -> None:
     body: Body = {"object": "response", "id": "resp_1", "output": [{"type": "compaction"}]}
-    told = one(session(user()).take(body, hint=SESSION), CompactBoundary)
-    assert told.metadata == {"type": "compaction"}
+    record = one(session(user()).take(body, hint=SESSION), CompactBoundary)
+    assert record.metadata == {"type": "compaction"}
 
 
 def test_r29_a_codex_compacted_line_is_a_boundary() -> None:
@@ -302,11 +306,11 @@ def test_r29_a_codex_compacted_line_is_a_boundary() -> None:
     payload = {"message": "What was done.", "replacement_history": [{"type": "message"}]}
     records = given.take(rollout("compacted", payload, 9), hint="r")
     assert kinds(records) == ["compact_boundary", "compaction_summary"]
-    told = one(records, CompactBoundary)
-    assert (told.trigger, told.pre_tokens, told.pre_tokens_source) == (
+    record = one(records, CompactBoundary)
+    assert (record.trigger, record.pre_tokens, record.pre_tokens_source) == (
         None, 200_000, "last_reading"
     )  # fmt: skip
-    assert told.metadata == payload
+    assert record.metadata == payload
     assert one(records, CompactionSummary).summary == "What was done."
     later = given.take(token_count({"input_tokens": 9_000}, 209_000), hint="r")
     assert one(later, CompactionComplete).tokens_saved == 191_000
@@ -356,7 +360,7 @@ def test_r30_a_fork_that_repeats_old_uuids_is_derived_again_under_its_id() -> No
     given = Given()
     lines = [line(user(), 0), line(assistant("a", read=90_000), 5), line(boundary(), 9)]
     first = given.take(*lines)
-    forked = given.take(*(told | {"sessionId": "fork"} for told in lines))
+    forked = given.take(*(value | {"sessionId": "fork"} for value in lines))
     assert kinds(forked) == kinds(first)
     assert {record.data.session_id for record in forked} == {"fork"}
     assert not {record.id for record in forked} & {record.id for record in first}

@@ -30,18 +30,18 @@ def reading(*bodies: Body, hint: str | None = None) -> ContextReading:
     return one(Given().take(*bodies, hint=hint), ContextReading)
 
 
-def counts(told: ContextReading) -> tuple[int, int | None, int | None, int | None]:
+def counts(record: ContextReading) -> tuple[int, int | None, int | None, int | None]:
     return (
-        told.used_tokens,
-        told.input_tokens,
-        told.cache_creation_tokens,
-        told.cache_read_tokens,
+        record.used_tokens,
+        record.input_tokens,
+        record.cache_creation_tokens,
+        record.cache_read_tokens,
     )
 
 
 def test_r06_a_size_is_one_responses_snapshot() -> None:
     records = Given().take(assistant("a", 2, 26_768, 24_018), assistant("b", 3, 500, 50_788))
-    assert [told.used_tokens for told in every(records, ContextReading)] == [50_788, 51_291]
+    assert [record.used_tokens for record in every(records, ContextReading)] == [50_788, 51_291]
 
 
 def test_r06_a_results_usage_sums_a_turn_and_is_no_reading() -> None:
@@ -50,8 +50,8 @@ def test_r06_a_results_usage_sums_a_turn_and_is_no_reading() -> None:
 
 
 def test_r06_model_usage_sums_a_session_and_is_no_reading() -> None:
-    told = {"claude-sonnet-5": model_window(1_000_000) | {"cacheReadInputTokens": 41_000}}
-    assert kinds(Given().take(result(told))) == []
+    outcome = {"claude-sonnet-5": model_window(1_000_000) | {"cacheReadInputTokens": 41_000}}
+    assert kinds(Given().take(result(outcome))) == []
 
 
 def test_r07_anthropic_reports_the_three_parts_separately() -> None:
@@ -61,12 +61,12 @@ def test_r07_anthropic_reports_the_three_parts_separately() -> None:
 
 
 def test_r07_the_ephemeral_parts_of_the_cache_are_not_added_again() -> None:
-    told = usage(2, 26_768, 24_018) | {"cache_creation": {"ephemeral_1h_input_tokens": 26_768}}
-    assert reading(plain(told)).used_tokens == 50_788
+    outcome = usage(2, 26_768, 24_018) | {"cache_creation": {"ephemeral_1h_input_tokens": 26_768}}
+    assert reading(plain(outcome)).used_tokens == 50_788
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("outcome", "expected"),
     [
         ({"input_tokens": 7}, (7, 7, None, None)),
         ({"input_tokens": 7, "cache_read_input_tokens": None}, (7, 7, None, None)),
@@ -81,29 +81,29 @@ def test_r07_the_ephemeral_parts_of_the_cache_are_not_added_again() -> None:
     ],
 )
 def test_r07_a_missing_or_null_part_counts_0_and_is_null(
-    told: Body, expected: tuple[int | None, ...]
+    outcome: Body, expected: tuple[int | None, ...]
 ) -> None:
-    assert counts(reading(plain(told))) == expected
+    assert counts(reading(plain(outcome))) == expected
 
 
 def test_r07_openai_chat_reports_cached_tokens_inside_the_prompt() -> None:
-    told = {
+    outcome = {
         "prompt_tokens": 12_000,
         "completion_tokens": 300,
         "total_tokens": 12_300,
         "prompt_tokens_details": {"cached_tokens": 9_000, "cache_write_tokens": 0},
     }
-    assert counts(reading(plain(told))) == (12_000, 3_000, None, 9_000)
+    assert counts(reading(plain(outcome))) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_openai_responses_reports_cached_tokens_inside_the_input() -> None:
-    told = {
+    outcome = {
         "input_tokens": 12_000,
         "input_tokens_details": {"cached_tokens": 9_000},
         "output_tokens": 300,
         "total_tokens": 12_300,
     }
-    assert counts(reading(plain(told))) == (12_000, 3_000, None, 9_000)
+    assert counts(reading(plain(outcome))) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_gemini_reports_cached_tokens_inside_the_prompt_in_both_spellings() -> None:
@@ -119,8 +119,8 @@ def test_r07_gemini_reports_cached_tokens_inside_the_prompt_in_both_spellings() 
 
 def test_r07_codex_reports_cached_tokens_inside_the_input() -> None:
     last = {"input_tokens": 12_000, "cached_input_tokens": 9_000, "output_tokens": 300}
-    told = reading(token_count(last, 40_000), hint="r")
-    assert counts(told) == (12_000, 3_000, None, 9_000)
+    outcome = reading(token_count(last, 40_000), hint="r")
+    assert counts(outcome) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
@@ -132,9 +132,9 @@ def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
     assert counts(reading(bare)) == (50, 30, None, 20)
     gemini: Body = {"modelVersion": "gemini-2.5-pro", "session_id": "s"}
     gemini |= {"usageMetadata": {"promptTokenCount": 50, "cachedContentTokenCount": 20}}
-    told = reading(gemini)
-    assert counts(told) == (50, 30, None, 20)
-    assert told.model == "gemini-2.5-pro"
+    outcome = reading(gemini)
+    assert counts(outcome) == (50, 30, None, 20)
+    assert outcome.model == "gemini-2.5-pro"
 
 
 def test_r07_messages_of_no_known_provider_are_ignored() -> None:
@@ -199,16 +199,16 @@ def test_r07_a_prompt_includes_the_cache_fields_next_to_it(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         {"output_tokens": 3},
         {},
         {"total_tokens": 400},
     ],
 )
-def test_r07_usage_without_input_tokens_is_no_reading(told: Body) -> None:
+def test_r07_usage_without_input_tokens_is_no_reading(expected: Body) -> None:
     given = Given()
-    assert not every(given.take(plain(told)), ContextReading)
+    assert not every(given.take(plain(expected)), ContextReading)
     assert given.chain().total == 1
 
 
@@ -225,8 +225,8 @@ def entry(kind: str, fresh: int, read: int) -> Body:
 
 
 def test_r08_the_last_message_iteration_counts() -> None:
-    told = reading(with_iterations(entry("message", 3, 44_000), entry("message", 4, 48_000)))
-    assert counts(told) == (48_504, 4, 500, 48_000)
+    outcome = reading(with_iterations(entry("message", 3, 44_000), entry("message", 4, 48_000)))
+    assert counts(outcome) == (48_504, 4, 500, 48_000)
 
 
 def test_r08_a_fallback_message_counts_too() -> None:

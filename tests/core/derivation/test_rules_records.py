@@ -73,15 +73,16 @@ def test_envelope_invalid_rules_are_refused(wrong: dict[str, object]) -> None:
 
 def test_common_fields_are_on_every_record() -> None:
     frame = side(assistant("s", read=9), subagent_type="explorer", task_id="of-the-line")
-    told = one(session(init()).take(frame), ContextReading)
-    assert (told.session_id, told.chain, told.model, told.subagent_type, told.task_id) == (
-        SESSION, "a1b2", MODEL, "explorer", "of-the-line"
-    )  # fmt: skip
+    reading = one(session(init()).take(frame), ContextReading)
+    assert (reading.session_id, reading.chain, reading.model) == (SESSION, "a1b2", MODEL)
+    assert (reading.subagent_type, reading.task_id) == ("explorer", "of-the-line")
 
 
 def test_common_a_publishers_header_names_the_task_first() -> None:
-    told = one(Given().take(assistant(read=9, task_id="field"), task_id="header"), ContextReading)
-    assert told.task_id == "header"
+    reading = one(
+        Given().take(assistant(read=9, task_id="field"), task_id="header"), ContextReading
+    )
+    assert reading.task_id == "header"
     assert one(Given().take(assistant(read=9)), ContextReading).task_id is None
 
 
@@ -109,8 +110,8 @@ def test_reading_previous_output_is_a_transcripts_last_line_of_the_response_befo
         line(assistant("a", read=9, output=212)),
         line(assistant("b", read=10, output=3)),
     )
-    told = every(given.records, ContextReading)
-    assert [one.previous_output_tokens for one in told] == [None, 212]
+    records = every(given.records, ContextReading)
+    assert [one.previous_output_tokens for one in records] == [None, 212]
     assert one(given.take(line(assistant("c", read=9))), ContextReading).previous_output_tokens == 3
 
 
@@ -118,8 +119,8 @@ def test_reading_previous_output_is_a_rollouts_last_line() -> None:
     given = Given()
     for number in (1, 2):
         last = {"input_tokens": 9, "output_tokens": 40 + number}
-        told = one(given.take(token_count(last, number * 9), hint="r"), ContextReading)
-        assert told.previous_output_tokens == (None if number == 1 else 41)
+        reading = one(given.take(token_count(last, number * 9), hint="r"), ContextReading)
+        assert reading.previous_output_tokens == (None if number == 1 else 41)
 
 
 def test_reading_previous_output_of_a_stream_is_its_message_deltas() -> None:
@@ -135,8 +136,8 @@ def test_reading_previous_output_of_a_streams_assistant_frame_is_a_stub() -> Non
 def test_reading_a_message_delta_without_a_response_ends_nothing() -> None:
     given = session(init())
     assert given.take(message_delta(47)) == []
-    told = one(given.take(assistant("a", read=9)), ContextReading)
-    assert told.previous_output_tokens is None
+    reading = one(given.take(assistant("a", read=9)), ContextReading)
+    assert reading.previous_output_tokens is None
 
 
 def test_reading_previous_output_belongs_to_the_chain() -> None:
@@ -148,5 +149,5 @@ def test_reading_previous_output_belongs_to_the_chain() -> None:
 
 def test_reading_a_further_reading_of_a_response_has_the_same_previous_output() -> None:
     given = session(line(assistant("a", read=9, output=50)), line(assistant("b", read=9, output=8)))
-    told = one(given.take(line(assistant("b", read=10, output=9))), ContextReading)
-    assert told.previous_output_tokens == 50
+    reading = one(given.take(line(assistant("b", read=10, output=9))), ContextReading)
+    assert reading.previous_output_tokens == 50

@@ -99,13 +99,13 @@ def test_r09_a_response_whose_first_line_has_no_counts_is_read_from_a_later_one(
 def test_r09_lines_without_any_id_are_responses_of_their_own() -> None:
     given = Given()
     records = given.take(assistant(None, read=100), assistant(None, read=100))
-    assert [told.response_id for told in every(records, ContextReading)] == [None, None]
+    assert [reading.response_id for reading in every(records, ContextReading)] == [None, None]
 
 
 def test_r09_message_start_is_a_reading_of_its_messages_id() -> None:
     given = Given()
-    told = one(given.take(message_start("msg_1", read=24_018)), ContextReading)
-    assert (told.response_id, told.used_tokens) == ("msg_1", 24_020)
+    reading = one(given.take(message_start("msg_1", read=24_018)), ContextReading)
+    assert (reading.response_id, reading.used_tokens) == ("msg_1", 24_020)
     assert given.take(assistant("msg_1", 2, 0, 24_018)) == []
 
 
@@ -145,8 +145,8 @@ def test_r09_codex_repeats_a_token_count_for_the_same_response() -> None:
     given = Given()
     last = {"input_tokens": 900, "cached_input_tokens": 100}
     records = given.take(token_count(last, 900, at=1), token_count(last, 900, at=2), hint="r")
-    told = one(records, ContextReading)
-    assert (told.response_id, told.messages) == (None, 1)
+    reading = one(records, ContextReading)
+    assert (reading.response_id, reading.messages) == (None, 1)
     again = given.take(token_count(last, 1_800, at=3), hint="r")
     assert one(again, ContextReading).messages == 2
 

@@ -84,19 +84,19 @@ def test_r7_what_codex_writes_to_the_cache_is_inside_its_input() -> None:
     last = {"input_tokens": 30_000, "cached_input_tokens": 10_000}
     given = session()
     given.take(rollout("session_meta", {"id": SESSION}), hint=SESSION)
-    told = token_count({**last, "cache_write_input_tokens": 18_000}, 1)
-    reading = one(given.take(told, hint=SESSION), ContextReading)
+    count_message = token_count({**last, "cache_write_input_tokens": 18_000}, 1)
+    reading = one(given.take(count_message, hint=SESSION), ContextReading)
     assert (reading.used_tokens, reading.input_tokens) == (30_000, 2_000)
     assert (reading.cache_creation_tokens, reading.cache_read_tokens) == (18_000, 10_000)
-    told = token_count({**last, "cache_write_input_tokens": 90_000}, 2)
-    cut = one(given.take(told, hint=SESSION), ContextReading)
+    count_message = token_count({**last, "cache_write_input_tokens": 90_000}, 2)
+    cut = one(given.take(count_message, hint=SESSION), ContextReading)
     assert (cut.used_tokens, cut.input_tokens, cut.cache_creation_tokens) == (30_000, 0, 20_000)
 
 
 def test_r7_parts_without_a_whole_are_what_is_known() -> None:
     given = Given()
-    told = token_count({"cache_write_input_tokens": 400}, 1)
-    reading = one(given.take(told, hint=SESSION), ContextReading)
+    count_message = token_count({"cache_write_input_tokens": 400}, 1)
+    reading = one(given.take(count_message, hint=SESSION), ContextReading)
     assert (reading.used_tokens, reading.cache_creation_tokens) == (400, 400)
     assert (reading.input_tokens, reading.cache_read_tokens) == (None, None)
 

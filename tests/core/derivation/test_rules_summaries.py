@@ -37,8 +37,8 @@ from tests.core.given import (
 
 def test_r23_the_summary_follows_the_boundary() -> None:
     given, boundary_id = bound()
-    told = one(given.take(summary("What was done.")), CompactionSummary)
-    assert (told.boundary_id, told.summary) == (boundary_id, "What was done.")
+    record = one(given.take(summary("What was done.")), CompactionSummary)
+    assert (record.boundary_id, record.summary) == (boundary_id, "What was done.")
 
 
 def test_r23_a_transcripts_summary_is_marked_otherwise() -> None:
@@ -131,8 +131,8 @@ UNCOUNTED = [
 @pytest.mark.parametrize("body", COUNTED)
 def test_r23_a_distinct_response_or_a_user_line_is_a_message(body: Body) -> None:
     given = session(body)
-    told = one(given.take(boundary()), CompactBoundary)
-    assert told.messages_since_last == 1
+    record = one(given.take(boundary()), CompactBoundary)
+    assert record.messages_since_last == 1
     assert given.chain().total == 1
 
 
@@ -153,8 +153,8 @@ def test_r23_a_codex_user_item_is_a_user_line_and_others_are_not() -> None:
         given.take(rollout("response_item", item), hint=SESSION)
     given.take(rollout("response_item", {"type": "function_call", "name": "x"}), hint=SESSION)
     given.take(rollout("event_msg", {"type": "user_message"}), hint=SESSION)
-    told = one(given.take(token_count({"input_tokens": 9}, 9), hint=SESSION), ContextReading)
-    assert (told.messages, told.messages_total) == (2, 2)
+    reading = one(given.take(token_count({"input_tokens": 9}, 9), hint=SESSION), ContextReading)
+    assert (reading.messages, reading.messages_total) == (2, 2)
 
 
 def test_r23_a_summary_is_not_counted() -> None:
@@ -165,11 +165,11 @@ def test_r23_a_summary_is_not_counted() -> None:
 
 def test_records_messages_count_since_the_last_boundary_or_reset_and_in_all() -> None:
     given = session(user(), assistant("a", read=9), user(), boundary(), user())
-    told = one(given.take(assistant("b", read=9)), ContextReading)
-    assert (told.messages, told.messages_total) == (2, 5)
+    reading = one(given.take(assistant("b", read=9)), ContextReading)
+    assert (reading.messages, reading.messages_total) == (2, 5)
     given.take(reset())
-    told = one(given.take(assistant("c", read=9)), ContextReading)
-    assert (told.messages, told.messages_total) == (1, 6)
+    reading = one(given.take(assistant("c", read=9)), ContextReading)
+    assert (reading.messages, reading.messages_total) == (1, 6)
 
 
 def test_records_messages_since_last_are_not_restarted_by_a_reset() -> None:
@@ -188,22 +188,26 @@ def test_records_a_boundary_counts_its_chains_messages_in_all() -> None:
 def test_records_a_completion_comes_with_the_chains_first_reading() -> None:
     given, boundary_id = bound()
     given.take(side(assistant("s", read=9)))
-    told = one(given.take(assistant("b", 4, 28_400)), CompactionComplete)
-    assert (told.boundary_id, told.trigger, told.duration_ms) == (boundary_id, "auto", 24_100)
-    assert (told.tokens_before, told.tokens_after, told.tokens_saved) == (167_412, 28_404, 139_008)
+    record = one(given.take(assistant("b", 4, 28_400)), CompactionComplete)
+    assert (record.boundary_id, record.trigger, record.duration_ms) == (boundary_id, "auto", 24_100)
+    assert (record.tokens_before, record.tokens_after, record.tokens_saved) == (
+        167_412,
+        28_404,
+        139_008,
+    )
     assert not every(given.take(assistant("c", read=9)), CompactionComplete)
 
 
 def test_records_tokens_saved_may_be_negative() -> None:
     given = session(boundary({"trigger": "manual", "pre_tokens": 500}))
-    told = one(given.take(assistant("b", read=700)), CompactionComplete)
-    assert told.tokens_saved == -200
+    record = one(given.take(assistant("b", read=700)), CompactionComplete)
+    assert record.tokens_saved == -200
 
 
 def test_records_without_tokens_before_tokens_saved_is_unknown() -> None:
     given = session(boundary())
-    told = one(given.take(assistant("b", read=700)), CompactionComplete)
-    assert (told.tokens_before, told.tokens_after, told.tokens_saved) == (None, 700, None)
+    record = one(given.take(assistant("b", read=700)), CompactionComplete)
+    assert (record.tokens_before, record.tokens_after, record.tokens_saved) == (None, 700, None)
 
 
 @pytest.mark.parametrize("ender", [boundary(), reset()])
@@ -211,13 +215,13 @@ def test_records_an_unmeasured_boundary_is_completed_by_the_next_boundary_or_res
     ender: Body,
 ) -> None:
     given, boundary_id = bound(assistant("a", read=150_000))
-    told = one(given.take(ender), CompactionComplete)
-    assert (told.boundary_id, told.tokens_before, told.duration_ms) == (
+    record = one(given.take(ender), CompactionComplete)
+    assert (record.boundary_id, record.tokens_before, record.duration_ms) == (
         boundary_id,
         167_412,
         24_100,
     )
-    assert (told.tokens_after, told.tokens_saved) == (None, None)
+    assert (record.tokens_after, record.tokens_saved) == (None, None)
 
 
 def test_records_a_measured_boundary_is_not_completed_again() -> None:
@@ -228,6 +232,6 @@ def test_records_a_measured_boundary_is_not_completed_again() -> None:
 
 def test_records_a_boundary_starts_a_new_epoch_of_warnings() -> None:
     given = session(assistant("a", read=90_000), boundary(AUTO))
-    told = one(given.take(assistant("b", read=50_000)), ContextWarning)
-    assert told.thresholds_crossed == (10, 20)
+    warning = one(given.take(assistant("b", read=50_000)), ContextWarning)
+    assert warning.thresholds_crossed == (10, 20)
     assert kinds(given.take(assistant("c", read=59_999))) == ["context_reading"]

@@ -36,18 +36,22 @@ from tests.core.given import (
 def test_numbers_a_configured_window_is_the_best_source() -> None:
     rules = Rules(CATALOG, configured_windows={MODEL: 150_000})
     given = session(init(), result({MODEL: model_window(MILLION)}), rules=rules)
-    told = one(given.take(assistant(read=15_000)), ContextReading)
-    assert (told.window, told.window_source, told.used_percent) == (150_000, "configured", 10.0)
+    reading = one(given.take(assistant(read=15_000)), ContextReading)
+    assert (reading.window, reading.window_source, reading.used_percent) == (
+        150_000,
+        "configured",
+        10.0,
+    )
 
 
 def test_numbers_a_runtime_window_comes_before_the_catalog_and_that_before_the_default() -> None:
-    told = one(session().take(assistant(read=9, model="unheard-of")), ContextReading)
-    assert (told.window, told.window_source) == (200_000, "default")
-    told = one(session().take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
-    assert (told.window, told.window_source) == (OTHER_WINDOW, "catalog")
+    reading = one(session().take(assistant(read=9, model="unheard-of")), ContextReading)
+    assert (reading.window, reading.window_source) == (200_000, "default")
+    reading = one(session().take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
+    assert (reading.window, reading.window_source) == (OTHER_WINDOW, "catalog")
     given = session(result({OTHER_MODEL: model_window(9_000)}))
-    told = one(given.take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
-    assert (told.window, told.window_source) == (9_000, "runtime")
+    reading = one(given.take(assistant(read=9, model=OTHER_MODEL)), ContextReading)
+    assert (reading.window, reading.window_source) == (9_000, "runtime")
 
 
 def test_numbers_the_default_is_configurable() -> None:
@@ -59,8 +63,8 @@ def test_numbers_the_default_is_configurable() -> None:
 def test_numbers_a_suffix_of_inits_model_means_a_million() -> None:
     given = session(init(LARGE))
     assert limits(one(given.records, ContextLimits)) == (MILLION, "catalog")
-    told = one(given.take(assistant(read=250_000)), ContextReading)
-    assert (told.window, told.model, told.used_percent) == (MILLION, MODEL, 25.0)
+    reading = one(given.take(assistant(read=250_000)), ContextReading)
+    assert (reading.window, reading.model, reading.used_percent) == (MILLION, MODEL, 25.0)
     given.take(init(MODEL))
     assert one(given.take(assistant("b", read=10)), ContextReading).window == WINDOW
 
@@ -77,8 +81,8 @@ def test_r12_an_agents_result_that_names_a_model_with_its_suffix_tells_the_windo
     result: dict[str, Any] = {outer: {"agentId": "a1", inner: LARGE, "totalTokens": 9}}
     records = given.take(user(**result))
     assert limits(one(records, ContextLimits)) == (MILLION, "catalog")
-    told = one(given.take(assistant("b", read=190_000)), ContextReading)
-    assert (told.window, told.model, told.used_percent) == (MILLION, MODEL, 19.0)
+    reading = one(given.take(assistant("b", read=190_000)), ContextReading)
+    assert (reading.window, reading.model, reading.used_percent) == (MILLION, MODEL, 19.0)
     given.take(init(MODEL))
     assert one(given.take(assistant("c", read=10)), ContextReading).window == WINDOW
 
@@ -116,16 +120,16 @@ def test_numbers_a_reading_beyond_an_assumed_window_voids_it(model: str) -> None
     given = session(init(model), assistant("a", read=150_000, model=model))
     records = given.take(assistant("b", read=200_001, model=model))
     assert limits(one(records, ContextLimits)) == (None, "exceeded")
-    told = one(records, ContextReading)
-    assert (told.window, told.window_source, told.used_percent) == (None, "exceeded", None)
+    reading = one(records, ContextReading)
+    assert (reading.window, reading.window_source, reading.used_percent) == (None, "exceeded", None)
     assert not every(records, ContextWarning)
     later = one(given.take(assistant("c", read=100, model=model)), ContextReading)
     assert (later.window, later.window_source) == (None, "exceeded")
 
 
 def test_numbers_a_reading_of_exactly_the_window_does_not_void_it() -> None:
-    told = one(session().take(assistant(read=WINDOW)), ContextReading)
-    assert (told.window, told.used_percent) == (WINDOW, 100.0)
+    reading = one(session().take(assistant(read=WINDOW)), ContextReading)
+    assert (reading.window, reading.used_percent) == (WINDOW, 100.0)
 
 
 def test_numbers_a_voided_window_is_null_until_a_runtime_reports_one() -> None:
@@ -147,7 +151,7 @@ def test_numbers_a_window_is_voided_for_this_session_and_model_only() -> None:
 def test_numbers_a_voided_window_is_void_for_every_chain_of_the_model() -> None:
     given = session(init(), side(assistant("s", read=10)))
     records = given.take(assistant("a", read=250_000))
-    assert [(told.chain, told.window) for told in every(records, ContextLimits)] == [
+    assert [(value.chain, value.window) for value in every(records, ContextLimits)] == [
         ("main", None), ("a1b2", None)
     ]  # fmt: skip
 

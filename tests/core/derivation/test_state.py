@@ -167,10 +167,10 @@ def test_a_session_round_trips_through_storage() -> None:
 
 @pytest.mark.parametrize("ends", [(), (succeeded(),), (status(None),)])
 def test_an_attempt_is_read_back_in_its_phase_with_both_clocks(ends: tuple[Body, ...]) -> None:
-    told = Given()
-    told.take(compacting(at=3), received_ms=START_MS + 500)
-    told.take(*ends)
-    state = told.session()
+    given_session = Given()
+    given_session.take(compacting(at=3), received_ms=START_MS + 500)
+    given_session.take(*ends)
+    state = given_session.session()
     store = Store()
     store.put(None, state)
     assert store.get().attempt == state.attempt
@@ -189,20 +189,20 @@ def test_a_session_of_one_message_is_read_back(first: dict[str, Any]) -> None:
 
 
 def test_only_changed_parts_are_stored() -> None:
-    told = rich()
-    before = told.session()
-    told.take(side(user(), "b2"))
-    changed = pack(before, told.session())
+    outcome = rich()
+    before = outcome.session()
+    outcome.take(side(user(), "b2"))
+    changed = pack(before, outcome.session())
     assert {name.split(":")[0] for name in changed} == {"session", "chain"}
     assert [name for name in changed if name.startswith("chain:")] == ["chain:b2"]
-    assert list(pack(told.session(), told.session())) == [SESSION_PART]
+    assert list(pack(outcome.session(), outcome.session())) == [SESSION_PART]
 
 
 def test_the_part_of_a_chain_that_left_is_removed() -> None:
-    told = session(*(side(user(), f"agent{number}") for number in range(64)))
-    before = told.session()
-    told.take(side(user(), "newcomer"))
-    changed = pack(before, told.session())
+    outcome = session(*(side(user(), f"agent{number}") for number in range(64)))
+    before = outcome.session()
+    outcome.take(side(user(), "newcomer"))
+    changed = pack(before, outcome.session())
     assert changed["chain:agent0"] is None
     assert changed["chain:newcomer"] is not None
 
@@ -217,18 +217,18 @@ def test_a_chain_that_left_leaves_nothing_and_comes_back_as_new(batch: int) -> N
     others: list[Body] = [side(user(str(number)), f"b{number}") for number in range(66)]
     bodies = [*responses("former"), *others, *responses("again")[:3]]
     together, apart = Store(), Store()
-    whole, told = Given(), Given()
+    whole, outcome = Given(), Given()
     for end in range(batch, len(bodies) + batch, batch):
-        before = told.sessions().get(SESSION)
-        told.take(*bodies[end - batch : end])
-        apart.put(before, told.session())
-        told.sessions()[SESSION] = apart.get()
+        before = outcome.sessions().get(SESSION)
+        outcome.take(*bodies[end - batch : end])
+        apart.put(before, outcome.session())
+        outcome.sessions()[SESSION] = apart.get()
     whole.take(*bodies)
     together.put(None, whole.session())
     assert apart.parts == together.parts
     assert "chain:a1" in apart.parts
     assert "responses:a1" not in apart.parts
-    assert told.records == whole.records
+    assert outcome.records == whole.records
 
 
 def test_fields_are_plain_json() -> None:
@@ -239,29 +239,31 @@ def test_fields_are_plain_json() -> None:
 
 
 def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
-    told = Given()
+    given_session = Given()
     store = Store()
     for number in range(20):
-        before = told.sessions().get(SESSION)
-        told.take(*(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}"))
-        store.put(before, told.session())
-    assert set(part_names(told.session())) == set(store.parts)
+        before = given_session.sessions().get(SESSION)
+        given_session.take(
+            *(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}")
+        )
+        store.put(before, given_session.session())
+    assert set(part_names(given_session.session())) == set(store.parts)
     assert len([name for name in store.parts if name.startswith("known:")]) == 16
     small = session(user()).session()
     assert sorted(part_names(small)) == sorted(pack(None, small))
 
 
 def test_a_restored_session_knows_exactly_the_same_causes() -> None:
-    told = Given()
+    given_session = Given()
     store = Store()
     bodies = [user(str(number)) for number in range(5_000)]
     for begin in range(0, len(bodies), 97):
-        before = told.sessions().get(SESSION)
-        told.take(*bodies[begin : begin + 97])
-        store.put(before, told.session())
-        told.sessions()[SESSION] = store.get()
-    told.take(*bodies)
-    assert told.chain().total == len(bodies)
+        before = given_session.sessions().get(SESSION)
+        given_session.take(*bodies[begin : begin + 97])
+        store.put(before, given_session.session())
+        given_session.sessions()[SESSION] = store.get()
+    given_session.take(*bodies)
+    assert given_session.chain().total == len(bodies)
 
 
 def test_causes_that_left_are_deleted_from_what_is_stored() -> None:

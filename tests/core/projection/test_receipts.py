@@ -41,15 +41,15 @@ def test_a_receipt_has_the_boundarys_id_and_is_unknown_where_nothing_is_reported
 
 
 def test_a_receipt_grows_with_each_record_of_its_boundary() -> None:
-    told = History()
-    bare = told.boundary("auto", duration_ms=None)
+    history = History()
+    bare = history.boundary("auto", duration_ms=None)
     assert isinstance(bare.data, CompactBoundary)
     boundary = replace(bare, data=replace(bare.data, receipt=COST))
     receipt = _folded(
         boundary,
-        told.timing(boundary),
-        told.complete(boundary, cache_rewrite=28_000),
-        told.pins_checked(boundary, 13, ("Never push to main.",)),
+        history.timing(boundary),
+        history.complete(boundary, cache_rewrite=28_000),
+        history.pins_checked(boundary, 13, ("Never push to main.",)),
     ).receipt
     assert receipt == CompactionReceipt(
         id=boundary.id,
@@ -78,24 +78,26 @@ def test_a_receipt_grows_with_each_record_of_its_boundary() -> None:
 
 
 def test_an_unmeasured_compaction_has_no_size_after_and_no_source_of_it() -> None:
-    told = History()
-    boundary = told.boundary()
-    receipt = _folded(boundary, told.complete(boundary, None)).receipt
+    history = History()
+    boundary = history.boundary()
+    receipt = _folded(boundary, history.complete(boundary, None)).receipt
     assert (receipt.tokens_after, receipt.tokens_after_source) == (None, None)
 
 
 def test_a_check_may_come_long_after_the_measurement() -> None:
-    told = History()
-    boundary = told.boundary(number=4)
-    view = view_of(boundary, told.reading(30_000), told.complete(boundary), told.reading(31_000))
-    assert touched_compaction(view, told.pins_checked(boundary)) == "4"
+    history = History()
+    boundary = history.boundary(number=4)
+    view = view_of(
+        boundary, history.reading(30_000), history.complete(boundary), history.reading(31_000)
+    )
+    assert touched_compaction(view, history.pins_checked(boundary)) == "4"
     assert changeable_compactions(view.chains["main"]) == {"4"}
 
 
 def test_a_check_of_an_earlier_boundary_changes_nothing() -> None:
-    told = History()
-    first, second = told.boundary(number=1), told.boundary(number=2)
-    views: list[SessionView | None] = [view_of(first, second), view_of(told.reading(5)), None]
+    history = History()
+    first, second = history.boundary(number=1), history.boundary(number=2)
+    views: list[SessionView | None] = [view_of(first, second), view_of(history.reading(5)), None]
     for view in views:
-        assert touched_compaction(view, told.pins_checked(first)) is None
-    assert compaction(None, told.pins_checked(first)) is None
+        assert touched_compaction(view, history.pins_checked(first)) is None
+    assert compaction(None, history.pins_checked(first)) is None

@@ -38,11 +38,11 @@ NOTHING = Aggregates()
 
 
 def test_a_boundary_is_counted_by_trigger_with_size_and_duration() -> None:
-    told = History()
-    total = counted(NOTHING, told.boundary("manual", pre=160_000, duration_ms=30_000), None)
-    total = counted(total, told.boundary("manual", pre=200_000, duration_ms=None), None)
-    total = counted(total, told.boundary("auto", pre=None, duration_ms=90_000_000), None)
-    total = counted(total, told.boundary(None, pre=12_000_000, duration_ms=0), None)
+    history = History()
+    total = counted(NOTHING, history.boundary("manual", pre=160_000, duration_ms=30_000), None)
+    total = counted(total, history.boundary("manual", pre=200_000, duration_ms=None), None)
+    total = counted(total, history.boundary("auto", pre=None, duration_ms=90_000_000), None)
+    total = counted(total, history.boundary(None, pre=12_000_000, duration_ms=0), None)
     assert total == Aggregates(
         manual=TriggerAggregates(
             succeeded=2,
@@ -74,9 +74,9 @@ def one(value: int, edge: str) -> Distribution:
 @given(st.lists(st.integers(0, 10**9), max_size=FEW_VALUES + 5), st.integers(0, 25))
 def test_few_values_are_stored_in_whatever_order_and_parts(values: list[int], cut: int) -> None:
     def folded(some: list[int]) -> Aggregates:
-        told, total = History(), NOTHING
+        history, total = History(), NOTHING
         for value in some:
-            total = counted(total, told.boundary("auto", pre=value, duration_ms=None), None)
+            total = counted(total, history.boundary("auto", pre=value, duration_ms=None), None)
         return total
 
     whole = folded(values).automatic.pre_tokens
@@ -88,15 +88,15 @@ def test_few_values_are_stored_in_whatever_order_and_parts(values: list[int], cu
 
 
 def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
-    told = History()
-    boundary = told.boundary(pre=50_000)
-    total = counted(NOTHING, told.complete(boundary, after=60_000), None)
+    history = History()
+    boundary = history.boundary(pre=50_000)
+    total = counted(NOTHING, history.complete(boundary, after=60_000), None)
     assert (total.measured, total.measured_before_tokens, total.saved_tokens) == (
         1,
         50_000,
         -10_000,
     )
-    assert counted(total, told.complete(boundary, after=None), None) == total
+    assert counted(total, history.complete(boundary, after=None), None) == total
 
 
 @pytest.mark.parametrize("outcome", ["failed", "blocked", "unknown"])
@@ -107,13 +107,13 @@ def test_a_completion_is_counted_where_both_sizes_are_known() -> None:
 def test_a_failure_is_counted_by_its_attempts_trigger(
     outcome: Outcome, reason: TriggerReason | None, name: str
 ) -> None:
-    told = History()
-    view = view_of(told.start(reason))
-    total = counted(NOTHING, told.failed(outcome), view)
+    history = History()
+    view = view_of(history.start(reason))
+    total = counted(NOTHING, history.failed(outcome), view)
     of_trigger = getattr(total, name)
     assert getattr(of_trigger, outcome) == 1
     assert total != NOTHING
-    assert counted(total, told.failed(outcome), view) != total
+    assert counted(total, history.failed(outcome), view) != total
 
 
 def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
@@ -122,24 +122,24 @@ def test_a_failure_without_an_attempt_has_no_known_trigger() -> None:
 
 
 def test_other_records_are_not_counted() -> None:
-    told = History()
-    reading, boundary = told.reading(5), told.boundary()
+    history = History()
+    reading, boundary = history.reading(5), history.boundary()
     assert counted(NOTHING, reading, None) is NOTHING
     assert not fields(reading, None, None)
-    assert not fields(told.limits(), None, None)
+    assert not fields(history.limits(), None, None)
     assert fields(boundary, None, None)
-    assert fields(told.complete(boundary), None, None)
-    assert fields(told.failed(), None, None)
+    assert fields(history.complete(boundary), None, None)
+    assert fields(history.failed(), None, None)
 
 
 def test_counts_are_by_model_and_by_hour() -> None:
-    told = History()
-    assert fields(told.boundary(at=0), None, None) == (
+    history = History()
+    assert fields(history.boundary(at=0), None, None) == (
         "total",
         "model:claude-sonnet-5",
         "hour:2026-11-01T12",
     )
-    assert fields(told.boundary(at=None, model=None), None, START_MS) == (
+    assert fields(history.boundary(at=None, model=None), None, START_MS) == (
         "total",
         "model",
         "hour:unknown",
@@ -147,29 +147,29 @@ def test_counts_are_by_model_and_by_hour() -> None:
 
 
 def test_a_timing_is_counted_once_under_its_boundarys_hour_model_and_trigger() -> None:
-    told = History()
-    boundary = told.boundary("auto", duration_ms=None, model="gpt-5", at=0)
+    history = History()
+    boundary = history.boundary("auto", duration_ms=None, model="gpt-5", at=0)
     complete, timing = (
-        told.complete(boundary),
-        told.timing(boundary, 3_069, at=7_200, model="other"),
+        history.complete(boundary),
+        history.timing(boundary, 3_069, at=7_200, model="other"),
     )
     view = view_of(boundary, complete)
     assert fields(timing, view, None) == ("total", "model:gpt-5", "hour:2026-11-01T12")
     total = counted(counted(NOTHING, boundary, None), timing, view)
     assert total.automatic.succeeded == 1
     assert total.automatic.duration_ms == one(3_069, bucket(3_069))
-    again = told.timing(boundary)
+    again = history.timing(boundary)
     assert fields(again, view_of(boundary, complete, timing), None) == ()
-    assert fields(again, view_of(told.reading(1)), None) == ()
+    assert fields(again, view_of(history.reading(1)), None) == ()
     assert fields(again, None, None) == ()
     assert counted(total, again, None) is total
 
 
 def test_a_timing_in_an_hour_that_left_begins_none() -> None:
-    told = History()
-    boundary = told.boundary(duration_ms=None, at=0)
+    history = History()
+    boundary = history.boundary(duration_ms=None, at=0)
     newest_ms = START_MS + HOURS_KEPT_MS + DAY_MS
-    timing = told.timing(boundary, at=1)
+    timing = history.timing(boundary, at=1)
     assert fields(timing, view_of(boundary), newest_ms) == ("total", "model:claude-sonnet-5")
 
 
@@ -183,37 +183,37 @@ def test_the_duration_of_a_precomputed_summary_is_counted_nowhere() -> None:
 
 
 def test_hours_leave_400_days_before_the_newest_day() -> None:
-    told = History()
+    history = History()
     known = ["total", "model:a", "hour:2025-09-27T23", "hour:2025-09-28T00", "hour:unknown"]
     newest_ms = START_MS + DAY_MS
     assert hours_too_old(known, newest_ms) == ["hour:2025-09-27T23"]
     assert hours_too_old(known, None) == []
     assert hours_too_old(known, 5) == []
-    late = told.boundary(at=-HOURS_KEPT_MS / 1000)
+    late = history.boundary(at=-HOURS_KEPT_MS / 1000)
     assert len(fields(late, None, START_MS)) == 3
     assert len(fields(late, None, newest_ms)) == 2
 
 
 def test_the_partition_knows_its_latest_times() -> None:
-    told = History()
-    first = advance(PartitionView(), told.reading(1, at=50), START_MS)
+    history = History()
+    first = advance(PartitionView(), history.reading(1, at=50), START_MS)
     assert first == PartitionView(records=1, newest_ms=START_MS + 50_000, logged_ms=START_MS)
-    second = advance(first, told.reading(1, at=20), START_MS - 5)
+    second = advance(first, history.reading(1, at=20), START_MS - 5)
     assert second == replace(first, records=2)
-    assert advance(second, told.reading(1, at=None), None) == replace(first, records=3)
-    assert advance(PartitionView(), told.reading(1, at=9), None).newest_ms == START_MS + 9_000
+    assert advance(second, history.reading(1, at=None), None) == replace(first, records=3)
+    assert advance(PartitionView(), history.reading(1, at=9), None).newest_ms == START_MS + 9_000
 
 
 def test_a_clock_that_is_far_ahead_ages_nothing() -> None:
-    told = History()
+    history = History()
     ahead_s = CLOCK_AHEAD_MS / 1000
-    first = advance(PartitionView(), told.reading(1, at=ahead_s), START_MS)
+    first = advance(PartitionView(), history.reading(1, at=ahead_s), START_MS)
     assert first.newest_ms == START_MS + CLOCK_AHEAD_MS
-    assert advance(first, told.reading(1, at=ahead_s + 1), START_MS).newest_ms == first.newest_ms
+    assert advance(first, history.reading(1, at=ahead_s + 1), START_MS).newest_ms == first.newest_ms
 
 
 def test_sessions_begin_to_leave_on_a_new_day_of_the_log() -> None:
-    told = History()
+    history = History()
     view = PartitionView()
     for logged_ms, leaving in [
         (START_MS, False),
@@ -221,9 +221,9 @@ def test_sessions_begin_to_leave_on_a_new_day_of_the_log() -> None:
         (START_MS + 12 * 3_600_000, True),
         (START_MS + 13 * 3_600_000, True),
     ]:
-        view = advance(view, told.reading(1), logged_ms)
+        view = advance(view, history.reading(1), logged_ms)
         assert view.leaving == leaving
-    assert not advance(replace(view, leaving=False), told.reading(1), START_MS).leaving
+    assert not advance(replace(view, leaving=False), history.reading(1), START_MS).leaving
     assert not enters_day(None, START_MS)
     assert not enters_day(START_MS, None)
 
@@ -267,9 +267,9 @@ def test_few_values_are_known_of_several_distributions_together() -> None:
 
 
 def test_what_is_measured_of_content_only_moves_a_view_on() -> None:
-    told = History()
-    reading = told.reading(50_000)
-    turn = told.record(UserTurn(**told.common(), characters=12, tokens_estimated=3))
+    history = History()
+    reading = history.reading(50_000)
+    turn = history.record(UserTurn(**history.common(), characters=12, tokens_estimated=3))
     view, before = view_of(reading, turn), view_of(reading)
     assert (view.chains, view.compactions, view.attempt) == (
         before.chains,

@@ -25,8 +25,8 @@ def answer(records: list[Record]) -> WhatIfAnswer:
     return stored_answer(records, SETTINGS, price_at, (50, 75))
 
 
-def reading(told: History, used: int) -> Record:
-    record = told.reading(used)
+def reading(history: History, used: int) -> Record:
+    record = history.reading(used)
     assert isinstance(record.data, ContextReading)
     return replace(record, data=replace(record.data, response_id=record.id))
 
@@ -62,16 +62,16 @@ def test_with_prices_a_document_has_amounts_and_when_compactions_paid_off() -> N
 
 
 def test_of_a_longer_session_what_is_stored_is_compared() -> None:
-    told = History()
-    boundary = told.boundary(number=1)
-    readings = [reading(told, 20_000 + 50 * number) for number in range(STREAM_ENTRIES)]
+    history = History()
+    boundary = history.boundary(number=1)
+    readings = [reading(history, 20_000 + 50 * number) for number in range(STREAM_ENTRIES)]
     many = answer([boundary, *readings])
     # The boundary is stored, the readings before it are not.
     assert [each.compactions for each in (chain.log for chain in many.chains)] == [[]]
     assert (len(many.chains[0].log.turns), many.is_whole) == (STREAM_ENTRIES, False)
-    first = reading(told, 20_000)
-    events = [told.boundary(number=number) for number in range(STREAM_ENTRIES)]
-    few = answer([told.info(runtime="claude-code"), first, *events, reading(told, 30_000)])
+    first = reading(history, 20_000)
+    events = [history.boundary(number=number) for number in range(STREAM_ENTRIES)]
+    few = answer([history.info(runtime="claude-code"), first, *events, reading(history, 30_000)])
     # Boundaries between the two readings may be missing: the first one is left out.
     assert [turn.used for turn in few.chains[0].log.turns] == [30_000]
     assert (few.chains[0].log.runtime, few.is_whole) == ("claude-code", False)
@@ -99,9 +99,9 @@ def test_prices_are_of_the_hour_where_a_time_is_known() -> None:
         asked.append((model, when))
         return PRICE
 
-    told = History()
-    records = [reading(told, 5), reading(told, 6)]
-    untimed = History(sequence=told.sequence, at=None)
+    history = History()
+    records = [reading(history, 5), reading(history, 6)]
+    untimed = History(sequence=history.sequence, at=None)
     (chain,) = stored_answer([*records, reading(untimed, 7)], (), priced(lookup), ()).chains
     hour = datetime.fromtimestamp(START_MS / 1_000, UTC)
     assert asked == [("claude-sonnet-5", hour), ("claude-sonnet-5", None)]

@@ -57,7 +57,7 @@ class GivenClock(SystemClock):
 
 
 class Receiver:
-    """A target's other side: it answers what it is told to, and keeps what it took."""
+    """A target's other side: it answers what it is asked to, and keeps what it took."""
 
     def __init__(self) -> None:
         self.answers: list[WebhookResult] = []
@@ -201,7 +201,7 @@ class ControlKit:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Running"]:
-        """Run a worker meanwhile; it is told to stop at the end, unless it was killed."""
+        """Run a worker meanwhile; it is asked to stop at the end, unless it was killed."""
         stop = asyncio.Event()
         found = Running(self.worker(stop), self._watch(stop), stop)
         try:

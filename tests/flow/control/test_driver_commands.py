@@ -16,7 +16,7 @@ async def kit() -> CommandKit:
 
 
 class Runtime:
-    """A driver that answers as it is told."""
+    """A driver that answers as it is asked to."""
 
     name = "runtime"
 

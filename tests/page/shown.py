@@ -12,7 +12,7 @@ NOW_MS = 1_790_000_000_000
 SESSION = "7d1f4c52-aaaa-4bbb-8ccc-000000000001"
 
 
-class Told:
+class Shown:
     """An agent whose messages so far are what the API tells."""
 
     def __init__(self, path: Path, api: Api, page: Page) -> None:
