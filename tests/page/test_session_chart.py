@@ -103,19 +103,19 @@ async def test_the_chart_marks_the_window(page: Page, shown: Shown, api: Api, ch
 
 
 async def test_the_pointer_shows_the_step_that_it_is_in(
-    page: Page, result: Shown, charts: str
+    page: Page, shown: Shown, charts: str
 ) -> None:
     assert charts
     for after_ms, used in ((0, 156_000), (100_000, 170_000)):
-        result.agent.respond(NOW_MS + after_ms, used)
-    await result.tell()
+        shown.agent.respond(NOW_MS + after_ms, used)
+    await shown.tell()
     await expect(page.locator(".hero .gauge-share")).to_contain_text("85%")
     over = page.locator(".u-over")
     box = await over.bounding_box()
     assert box
-    shown = []
+    readouts = []
     for share in (0.86, 0.98):  # the latter is nearer to the reading at the end
         await page.mouse.move(box["x"] + share * box["width"], box["y"] + 50)
         await expect(page.locator(".readout")).to_contain_text("tokens")
-        shown.append(await page.locator(".readout").inner_text())
-    assert all("156,000 tokens" in words for words in shown), shown
+        readouts.append(await page.locator(".readout").inner_text())
+    assert all("156,000 tokens" in words for words in readouts), readouts
