@@ -174,6 +174,7 @@ def test_a_file_without_a_session_is_an_error(command: Command, tmp_path: Path) 
     assert "Sessions" not in done.stdout
 
 
+@pytest.mark.extended
 def test_a_missing_path_starts_no_service(command: Command, tmp_path: Path) -> None:
     done = command("demo", str(tmp_path / "none"))
     assert done.returncode == 2

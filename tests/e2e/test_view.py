@@ -281,6 +281,7 @@ def test_titles_are_the_first_prompts_and_shown_on_request_only(
         assert view.stop() == 0
 
 
+@pytest.mark.extended
 def test_titles_are_served_to_this_machine_only(command: Command, tmp_path: Path) -> None:
     done = command("view", "--titles", "--host", "192.0.2.1", ".", STATE_FOLDER=str(tmp_path))
     assert done.returncode == 2

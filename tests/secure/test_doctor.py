@@ -8,6 +8,8 @@ import pytest
 from tests.commands import Command
 from tests.secure.services import PASSWORD, Secured
 
+pytestmark = pytest.mark.extended
+
 
 def _examine(command: Command, settings: dict[str, str]) -> tuple[int, dict[str, Any]]:
     done = command("doctor", "--json", **settings)
@@ -17,7 +19,6 @@ def _examine(command: Command, settings: dict[str, str]) -> tuple[int, dict[str,
     return done.returncode, {item["id"]: item for item in reversed(document["checks"])}
 
 
-@pytest.mark.extended
 def test_kafka_with_tls_and_a_user(secured_kafka: Secured, command: Command, prefix: str) -> None:
     names = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "PARTITIONS": "1"}
     settings = names | secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-256")
@@ -28,7 +29,6 @@ def test_kafka_with_tls_and_a_user(secured_kafka: Secured, command: Command, pre
     assert found["publishers.keys"]["severity"] == "ok"
 
 
-@pytest.mark.extended
 def test_a_wrong_password_of_kafka(secured_kafka: Secured, command: Command) -> None:
     settings = secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-256")
     code, found = _examine(command, settings | {"KAFKA_PASSWORD": "another"})
@@ -44,7 +44,6 @@ def test_an_authority_that_is_not_trusted(secured_kafka: Secured, command: Comma
     assert "CONTEXTGAUGE_KAFKA_CA_FILE" in found["kafka.access"]["found"]
 
 
-@pytest.mark.extended
 def test_a_user_without_rights(secured_kafka: Secured, command: Command, prefix: str) -> None:
     names = {"TOPIC_PREFIX": prefix, "GROUP_PREFIX": prefix, "PARTITIONS": "1"}
     admin = names | secured_kafka.kafka_settings("sasl_ssl", "admin", "SCRAM-SHA-512")

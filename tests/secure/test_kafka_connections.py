@@ -8,10 +8,11 @@ from tests.commands import Command
 from tests.secure.certificates import KEY_PASSWORD
 from tests.secure.services import PASSWORD, Secured
 
+pytestmark = pytest.mark.extended
+
 EXIT_CONFIG = 2
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(
     ("listener", "mechanism"),
     [
@@ -58,7 +59,6 @@ def _refused(command: Command, settings: dict[str, str]) -> str:
     return line
 
 
-@pytest.mark.extended
 def test_a_wrong_password_or_user(secured_kafka: Secured, command: Command) -> None:
     for mechanism in ("PLAIN", "SCRAM-SHA-512"):
         settings = secured_kafka.kafka_settings("sasl_ssl", "admin", mechanism)
@@ -76,7 +76,6 @@ def test_a_mechanism_that_the_listener_lacks(secured_kafka: Secured, command: Co
     assert error.endswith("SCRAM-SHA-256")
 
 
-@pytest.mark.extended
 @pytest.mark.parametrize(
     ("listener", "port", "words"),
     [
@@ -113,7 +112,6 @@ def test_a_broker_of_an_unknown_authority(
     assert "CONTEXTGAUGE_KAFKA_CA_FILE" in error
 
 
-@pytest.mark.extended
 def test_a_broker_of_another_name(secured_kafka: Secured, command: Command) -> None:
     address = f"127.0.0.1:{secured_kafka.ports['ssl']}"
     settings = _settings(secured_kafka, "ssl", BOOTSTRAP_SERVERS=address)
@@ -137,7 +135,6 @@ def test_a_broker_that_advertises_another_name(secured_kafka: Secured, command: 
     assert "as its brokers call themselves" in error
 
 
-@pytest.mark.extended
 def test_a_client_certificate_that_the_broker_requires(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
@@ -161,7 +158,6 @@ def test_a_client_certificate_that_the_broker_requires(
     assert "missing" in opened.stdout, opened.stderr
 
 
-@pytest.mark.extended
 def test_invalid_certificate_and_key_files(
     secured_kafka: Secured, command: Command, tmp_path: Path
 ) -> None:
@@ -183,7 +179,6 @@ def test_invalid_certificate_and_key_files(
     assert client.key.exists()
 
 
-@pytest.mark.extended
 def test_an_unavailable_broker_is_not_a_config_error(
     secured_kafka: Secured, command: Command
 ) -> None:
