@@ -86,7 +86,7 @@ test-extended: setup $(KAFKA_CLASSES) frameworks-setup compiled  ## Run what the
 	exit $$failed
 
 test-fast: setup  ## Run the quick tests that need no service: no Kafka, Redis, Chromium or processes.
-	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and not long" $(TESTS)
+	QUICK_TESTS=1 $(PYTEST) -m "not service and not slow and $(CHECKED)" $(TESTS)
 
 test-long: setup $(KAFKA_CLASSES)  ## Run the minutes-long forms: load, rebuilds, kills. TESTS=path: only those.
 	LONG_TESTS=1 $(BIN)/python -m pytest -m long -s $(TESTS)

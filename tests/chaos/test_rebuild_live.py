@@ -192,8 +192,8 @@ class Freshness:
         """Return the figures so far, and begin anew."""
         took, self.took_s = sorted(self.took_s), []
         share = {name: took[int(len(took) * part)] for name, part in (("p50", 0.5), ("p99", 0.99))}
-        result = " ".join(f"{name} {seconds * 1_000:.0f} ms" for name, seconds in share.items())
-        return f"{result} max {took[-1] * 1_000:.0f} ms of {len(took)}"
+        figures = " ".join(f"{name} {seconds * 1_000:.0f} ms" for name, seconds in share.items())
+        return f"{figures} max {took[-1] * 1_000:.0f} ms of {len(took)}"
 
 
 async def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
@@ -239,12 +239,12 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
     )
     async with polling(views, LOAD.readers, pause_s=0.1) as readers:
         await asyncio.sleep(20)
-        derived = [f"loaded {before:,} records in {loaded_s:.0f} s", f"before {freshness.take()}"]
+        figures = [f"loaded {before:,} records in {loaded_s:.0f} s", f"before {freshness.take()}"]
         polls, began_s = sum(reader.polls for reader in readers), time.monotonic()
         code, out, errors = await ended(command.start("rebuild", "--json", **settings))
         took_s = time.monotonic() - began_s
         polls = sum(reader.polls for reader in readers) - polls
-        derived.append(f"during {freshness.take()}")
+        figures.append(f"during {freshness.take()}")
         await asyncio.sleep(1)
     measuring.cancel()
     await asyncio.wait([measuring])
@@ -260,7 +260,7 @@ async def test_under_load_readers_see_no_error_and_no_mixture(
         took_s,
         records / took_s,
         polls,
-        "; ".join(derived),
+        "; ".join(figures),
     )
     logger.warning("%s", errors)
     assert done["generation"] == 2

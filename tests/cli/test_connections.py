@@ -109,8 +109,10 @@ async def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch, beg
     async with served() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(begin)
-        result = await _answer(reader)
-        assert result.startswith(b"HTTP/1.1 408 ") if begin.startswith(b"GET") else result == b""
+        response = await _answer(reader)
+        assert (
+            response.startswith(b"HTTP/1.1 408 ") if begin.startswith(b"GET") else response == b""
+        )
         writer.close()
 
 

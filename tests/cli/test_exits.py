@@ -54,10 +54,10 @@ def test_the_place_of_an_error_is_shown_without_its_text() -> None:
 
     with pytest.raises(ValueError, match="more") as caught:
         outer()
-    result = where(caught.value)
-    assert "text of a message" not in result.replace('raise KeyError("text of a message")', "")
-    assert result.index("builtins.KeyError") < result.index("builtins.ValueError")
-    assert "in inner" in result
+    place = where(caught.value)
+    assert "text of a message" not in place.replace('raise KeyError("text of a message")', "")
+    assert place.index("builtins.KeyError") < place.index("builtins.ValueError")
+    assert "in inner" in place
 
 
 def test_an_error_of_the_program_itself_is_exit_70_with_where_it_happened() -> None:

@@ -203,7 +203,7 @@ def test_lines_of_another_session_are_not_counted(tmp_path: Path) -> None:
 def test_the_parts_of_simulated_sessions_sum_up(tmp_path: Path, provider: str) -> None:
     options = SimulationOptions(providers=(provider,), sessions=12, turns=12, seed=3)
     write_folder(tmp_path / "p", ((each.file, each.value) for each in simulate(options)))
-    result = 0
+    counted = 0
     for path in sorted((tmp_path / "p").rglob("*.jsonl")):
         if "subagents" in path.parts or path.name.startswith("agent-"):
             continue
@@ -211,14 +211,14 @@ def test_the_parts_of_simulated_sessions_sum_up(tmp_path: Path, provider: str) -
         parts = filling_of_session(session)
         if not isinstance(parts, tuple):
             continue
-        result += 1
+        counted += 1
         kinds = _kinds(parts)
         assert sum(kinds.values()) == session.view.chains["main"].used_tokens
         assert kinds["overhead"] > 5_000
         assert kinds["tool_results"] > kinds["tool_calls"]
         if provider == "codex":
             assert kinds["system"] > 0
-    assert result >= 3
+    assert counted >= 3
 
 
 def test_the_box_and_the_json_have_the_parts(

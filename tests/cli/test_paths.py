@@ -139,10 +139,10 @@ def test_events_shows_the_timeline_of_a_path(command: Command, transcript: Path)
     whole = command("events", "--all", "--readings", str(transcript)).stdout
     assert " steps " not in whole
     assert "context_reading" in whole
-    result = command("events", "--json", "--readings", str(transcript)).stdout.splitlines()
+    lines = command("events", "--json", "--readings", str(transcript)).stdout.splitlines()
     derived = command("replay", str(transcript.with_suffix(""))).stdout.splitlines()
     kinds = [json.loads(line)["type"] for line in derived]
-    assert [json.loads(line)["type"] for line in result] == [
+    assert [json.loads(line)["type"] for line in lines] == [
         kind for kind in kinds if "compaction_progress" not in kind
     ]
 

@@ -80,9 +80,9 @@ async def test_a_file_that_cannot_be_read_is_counted_and_the_others_are_sent(
     settings = Settings(state_folder=str(tmp_path / "state"))
     outcome = await run.run(settings, request_for(tmp_path))
     assert (outcome.unreadable, outcome.done.messages) == (1, 1)
-    result = capsys.readouterr().err
-    assert "a.jsonl: cannot be read: Permission denied" in result
-    assert "1 file could not be read: see above" in result
+    errors = capsys.readouterr().err
+    assert "a.jsonl: cannot be read: Permission denied" in errors
+    assert "1 file could not be read: see above" in errors
 
 
 async def test_lines_whose_figures_are_not_read_are_counted_by_the_runtime_of_their_file(
@@ -94,10 +94,10 @@ async def test_lines_whose_figures_are_not_read_are_counted_by_the_runtime_of_th
     path.write_text("".join(f"{json.dumps(each)}\n" for each in (head, new, new | {"n": 2})))
     connect_to_memory(monkeypatch)
     await run.run(Settings(state_folder=str(tmp_path / "state")), request_for(tmp_path))
-    result = (
+    words = (
         "2 lines of type usage_v2 of Claude Code 9.1 carry usage that this version does not read"
     )
-    assert result in capsys.readouterr().err
+    assert words in capsys.readouterr().err
 
 
 def connect_to_memory(monkeypatch: pytest.MonkeyPatch) -> None:

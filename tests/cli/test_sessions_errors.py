@@ -28,11 +28,11 @@ def test_files_that_cannot_be_read_are_reported_and_the_others_listed(
     monkeypatch.setattr(os, "access", lambda path, _mode: str(path) not in is_refused)
     with pytest.raises(typer.Exit) as ended:
         sessions.sessions([str(tmp_path)])
-    result = capsys.readouterr()
+    captured = capsys.readouterr()
     assert ended.value.exit_code == Exit.STOPPED
-    assert result.err == f"{refused}: cannot be read: Permission denied\n"
-    assert refused.stem not in result.out
-    assert all(each.stem in result.out for each in others)
+    assert captured.err == f"{refused}: cannot be read: Permission denied\n"
+    assert refused.stem not in captured.out
+    assert all(each.stem in captured.out for each in others)
     is_refused.update(map(str, others))
     with pytest.raises(ConfigError, match="nothing can be read"):
         sessions.sessions([str(tmp_path)])

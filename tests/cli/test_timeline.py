@@ -53,10 +53,10 @@ def records() -> list[Record]:
 
 
 def test_every_kind_of_record_has_a_description(records: list[Record]) -> None:
-    result = {type(record.data): describe(record.data) for record in records}
-    assert set(result) == set(DATA_CLASSES)
-    assert all(result.values())
-    assert not [text for text in result.values() if "None" in text or "{" in text]
+    descriptions = {type(record.data): describe(record.data) for record in records}
+    assert set(descriptions) == set(DATA_CLASSES)
+    assert all(descriptions.values())
+    assert not [text for text in descriptions.values() if "None" in text or "{" in text]
 
 
 def test_a_whole_timeline_has_a_line_for_each_record(records: list[Record]) -> None:

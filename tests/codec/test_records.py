@@ -142,9 +142,9 @@ def test_binary_mode_has_the_attributes_in_headers_and_the_data_as_value() -> No
 
 def deep_boundary(inner: bytes) -> Record:
     """A boundary whose message is as deeply nested as is read."""
-    outcome = nested(MAX_DEPTH - 1, inner)
+    message = nested(MAX_DEPTH - 1, inner)
     raw = b'{"type":"system","subtype":"compact_boundary","session_id":"s","compact_metadata":'
-    taken = Deriver(RULES).derive(InputMessage(raw + outcome + b"}"))
+    taken = Deriver(RULES).derive(InputMessage(raw + message + b"}"))
     assert taken.dead is None
     return record_of(taken.records, CompactBoundary)
 

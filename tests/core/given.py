@@ -153,14 +153,14 @@ def cleared(at: float | None = None) -> Body:
 
 def failed(error: str | None = "too_few_groups", at: float | None = None) -> Body:
     """Return the status that notes a failure."""
-    outcome = {} if error is None else {"compact_error": error}
-    return status(None, at=at, compact_result="failed", **outcome)
+    fields = {} if error is None else {"compact_error": error}
+    return status(None, at=at, compact_result="failed", **fields)
 
 
 def boundary(metadata: Body | None = None, *, at: float | None = None, **extra: object) -> Body:
     """Return a `compact_boundary`; None leaves the metadata out."""
-    outcome = {} if metadata is None else {"compact_metadata": metadata}
-    return _message({"type": "system", "subtype": "compact_boundary", **outcome}, at, extra)
+    fields = {} if metadata is None else {"compact_metadata": metadata}
+    return _message({"type": "system", "subtype": "compact_boundary", **fields}, at, extra)
 
 
 def result(model_usage: Body | None = None, *, at: float | None = None, **extra: object) -> Body:
@@ -184,8 +184,8 @@ def model_window(window: object, canonical: str | None = None) -> Body:
 
 def reset(trigger: str | None = "clear", *, at: float | None = None, **extra: object) -> Body:
     """Return a `conversation_reset`."""
-    outcome = {"trigger": trigger} if trigger else {}
-    return _message({"type": "conversation_reset", **outcome}, at, extra)
+    fields = {"trigger": trigger} if trigger else {}
+    return _message({"type": "conversation_reset", **fields}, at, extra)
 
 
 def clear(at: float | None = None, **extra: object) -> Body:
@@ -218,9 +218,9 @@ def message_start(response: str = "msg_1", read: int = 0, **extra: object) -> Bo
 
 def message_delta(output: int | None, **event: object) -> Body:
     """Return the frame with which a streamed response ends; its usage is cumulative."""
-    outcome = {} if output is None else {"usage": usage(2, 5_000, 5_000, output)}
+    fields = {} if output is None else {"usage": usage(2, 5_000, 5_000, output)}
     return stream_event(
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **outcome, **event}
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, **fields, **event}
     )
 
 

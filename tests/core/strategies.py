@@ -197,8 +197,8 @@ def _boundary(
     w: Writer, trigger: str | None, pre: int | None, took: int | None, chained: Chained, step: Any
 ) -> None:
     names = ("preTokens", "durationMs") if w.transcript else ("pre_tokens", "duration_ms")
-    result = {"trigger": trigger, names[0]: pre, names[1]: took}
-    metadata = {name: value for name, value in result.items() if value is not None}
+    reported = {"trigger": trigger, names[0]: pre, names[1]: took}
+    metadata = {name: value for name, value in reported.items() if value is not None}
     key = "compactMetadata" if w.transcript else "compact_metadata"
     w.line({"type": "system", "subtype": "compact_boundary", key: metadata}, step, chained)
 

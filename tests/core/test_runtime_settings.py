@@ -107,8 +107,8 @@ def test_a_window_by_model_comes_before_that_of_all(model: str | None, tokens: i
         tokens, FILE, estimated=False
     )
     of_variable = settings._replace(window=Sourced(900_000, VARIABLE), has_variable=True)
-    result = expected(of_variable, model, MILLION, is_reported=True)
-    assert result == ExpectedPoint(867_000, VARIABLE, estimated=False)
+    point = expected(of_variable, model, MILLION, is_reported=True)
+    assert point == ExpectedPoint(867_000, VARIABLE, estimated=False)
 
 
 def test_windows_are_cut_in_variables_and_refused_in_files() -> None:

@@ -64,8 +64,8 @@ def expressions() -> list[str]:
 
 
 def test_the_configuration_and_all_rules_are_valid(promtool: str) -> None:
-    result = run(promtool, "check", "config", str(PROMETHEUS / "prometheus.yml"))
-    assert result.count("rules found") == len(RULE_FILES)
+    output = run(promtool, "check", "config", str(PROMETHEUS / "prometheus.yml"))
+    assert output.count("rules found") == len(RULE_FILES)
     run(promtool, "check", "rules", "--lint=all", "--lint-fatal", *map(str, RULE_FILES))
 
 
@@ -111,15 +111,15 @@ def test_every_metric_and_label_that_is_named_is_exported(text: str) -> None:
 def test_every_label_value_in_the_rules_exists_in_the_code() -> None:
     """Kinds of records, bands, workers and outcomes are words of the code."""
     text = RULES_TEXT + "".join(expressions())
-    result = {
+    labels = {
         value
         for values in re.findall(r"\b(?:kind|band|worker|outcome|service)=~?\"([^\"$]+)\"", text)
         for value in values.split("|")
     }
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "streams").rglob("*.py"))
     code += (ROOT / "schemas" / "records.py").read_text(encoding="utf-8")
-    assert {value for value in result if f'"{value}"' not in code} == set()
-    assert len(result) > 5
+    assert {value for value in labels if f'"{value}"' not in code} == set()
+    assert len(labels) > 5
 
 
 def test_the_dashboard_is_current() -> None:

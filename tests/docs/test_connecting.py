@@ -34,9 +34,9 @@ def test_an_example_is_a_whole_and_consistent_set_of_settings(
 def test_every_service_that_can_be_connected_to_has_an_example() -> None:
     section = _section(TEXT, "Managed Kafka")
     services = [row[0] for row in _rows(section) if "not possible" not in row[-1]]
-    result = re.findall(r"^\*\*([^*]+)\.\*\*", section, re.MULTILINE)
-    assert len(services) == len(result) == len(_blocks(section, "ini")) == 4
-    assert all(service.startswith(name) for service, name in zip(services, result, strict=True))
+    names = re.findall(r"^\*\*([^*]+)\.\*\*", section, re.MULTILINE)
+    assert len(services) == len(names) == len(_blocks(section, "ini")) == 4
+    assert all(service.startswith(name) for service, name in zip(services, names, strict=True))
 
 
 def test_every_connection_setting_is_documented() -> None:

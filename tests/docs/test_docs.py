@@ -152,14 +152,14 @@ def test_a_row_of_another_table_is_detected() -> None:
 
 
 def test_every_rule_has_a_test_named_after_it_and_every_such_test_a_rule() -> None:
-    result = {int(number) for number in re.findall(r"^#### R(\d+) ", RULES_TEXT, re.MULTILINE)}
+    documented = {int(number) for number in re.findall(r"^#### R(\d+) ", RULES_TEXT, re.MULTILINE)}
     tested = {
         int(number)
         for path in (ROOT / "tests").rglob("test_*.py")
         for number in re.findall(r"def test_r(\d\d)_", path.read_text(encoding="utf-8"))
     }
-    assert result == set(range(1, 36))
-    assert tested == result
+    assert documented == set(range(1, 36))
+    assert tested == documented
 
 
 def test_every_kind_of_record_is_listed_with_a_section() -> None:
@@ -186,9 +186,9 @@ def test_the_common_fields_and_the_parts_of_a_category_are_listed() -> None:
 def test_the_documented_order_of_records_matches_the_code() -> None:
     sentence = re.search(r"Their order is: (.*?)\.\n", RULES_TEXT, re.DOTALL)
     assert sentence is not None
-    result = _CODE.findall(sentence[1])
-    result[result.index("compaction_complete")] = UNMEASURED
-    assert tuple(result) == RECORD_ORDER
+    names = _CODE.findall(sentence[1])
+    names[names.index("compaction_complete")] = UNMEASURED
+    assert tuple(names) == RECORD_ORDER
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_every_topic_is_listed_with_its_figures() -> None:
             kept = "last value of each key"
         return [f"`{topic.name}`", topic.key, kept, f"{topic.max_message_bytes // MIB} MiB"]
 
-    result = [row[:4] for row in _rows(_section(ARCHITECTURE_TEXT, "Topics and keys"))]
-    assert [row(topic) for topic in TOPICS] == result[: len(TOPICS)]
+    rows = [row[:4] for row in _rows(_section(ARCHITECTURE_TEXT, "Topics and keys"))]
+    assert [row(topic) for topic in TOPICS] == rows[: len(TOPICS)]
 
 
 def test_diagrams_have_the_phases_and_the_topics_of_the_code() -> None:
@@ -235,9 +235,9 @@ def test_diagrams_have_the_phases_and_the_topics_of_the_code() -> None:
 
 
 def test_the_documented_number_of_signals_is_correct() -> None:
-    result = re.search(r"union of (\d+)\s+signals", ARCHITECTURE_TEXT)
-    assert result is not None
-    assert int(result[1]) == len(get_args(Signal))
+    match = re.search(r"union of (\d+)\s+signals", ARCHITECTURE_TEXT)
+    assert match is not None
+    assert int(match[1]) == len(get_args(Signal))
 
 
 EXAMPLES = re.findall(r"```json message\n([^`]*)```\n\n```json record\n([^`]*)```", RULES_TEXT)

@@ -108,8 +108,8 @@ def test_there_is_an_example_of_each_kind() -> None:
 
 
 def test_the_policies_and_fates_are_those_of_the_code() -> None:
-    result = {row[0].strip('`"') for row in _rows(_section(TEXT, "When the queue is full"))}
-    assert result == set(get_args(WhenFull))
+    documented = {row[0].strip('`"') for row in _rows(_section(TEXT, "When the queue is full"))}
+    assert documented == set(get_args(WhenFull))
     fates = {row[0].strip("`") for row in _rows(_section(TEXT, "Results and statistics"))}
     assert fates == set(get_args(Fate))
 

@@ -17,8 +17,8 @@ RUNBOOK = (DOCS / "RUNBOOK.md").read_text(encoding="utf-8")
 
 def test_the_exit_codes_match_the_table() -> None:
     section = _section(RUNBOOK, "Probes, stopping, exit codes")
-    result = {row[0]: row[1] for row in _rows(section) if row[0].isdigit()}
-    assert result == {str(int(code)): code.meaning for code in Exit}
+    documented = {row[0]: row[1] for row in _rows(section) if row[0].isdigit()}
+    assert documented == {str(int(code)): code.meaning for code in Exit}
 
 
 def test_documented_metrics_exist() -> None:

@@ -132,12 +132,12 @@ async def test_workers_share_the_partitions_and_a_stopped_one_leaves_no_alert_un
 ) -> None:
     log = KafkaLog(KafkaOptions(kafka))
     sessions = await sessions_on(log, prefix)
-    result = settings(kafka, prefix, tmp_path, hook)
+    options = settings(kafka, prefix, tmp_path, hook)
     files = tmp_path / "first", tmp_path / "second"
-    first = command.start_logging(files[0], "control", **result)
+    first = command.start_logging(files[0], "control", **options)
     await sessions.write(20)
     await until(lambda: has(20, hook))
-    second = command.start_logging(files[1], "control", **result)
+    second = command.start_logging(files[1], "control", **options)
 
     async def shared() -> bool:
         shares = [said(file, "assigned")[-1:] for file in files]
@@ -193,9 +193,9 @@ async def test_a_topic_that_is_recreated_ends_the_worker_and_the_next_one_begins
 ) -> None:
     log = KafkaLog(KafkaOptions(kafka))
     sessions = await sessions_on(log, prefix)
-    result = settings(kafka, prefix, tmp_path, hook)
+    options = settings(kafka, prefix, tmp_path, hook)
     topic = prefix + CONTEXT_EVENTS.name
-    first = command.start_logging(tmp_path / "first", "control", **result)
+    first = command.start_logging(tmp_path / "first", "control", **options)
     await sessions.write(5)
     await until(lambda: has(5, hook))
     await delete_topics(kafka, topic)
@@ -212,7 +212,7 @@ async def test_a_topic_that_is_recreated_ends_the_worker_and_the_next_one_begins
     assert "was deleted and created again. Create what is missing" in (
         (tmp_path / "first").read_text()
     )
-    second = command.start_logging(tmp_path / "second", "control", **result)
+    second = command.start_logging(tmp_path / "second", "control", **options)
     await until(lambda: has(15, hook))
     # The first one may have sent some of them before it noticed.
     await until(lambda: has_partitions(tmp_path / "second"))

@@ -115,9 +115,9 @@ def test_without_a_part_the_demo_runs_embedded(
     command.environment |= {"TMPDIR": str(tmp_path), "PATH": path}
     done = command("demo")
     assert done.returncode == 0, done.stderr
-    result = next(line for line in done.stdout.splitlines() if line.startswith("!"))
-    assert missing in result
-    assert "apt-get install" in result
+    remedy = next(line for line in done.stdout.splitlines() if line.startswith("!"))
+    assert missing in remedy
+    assert "apt-get install" in remedy
     _shown(done.stdout, "running embedded", "messages of 12 sessions became", STOPPED)
     # Everything is stopped, so no command can read a session.
     assert "contextgauge events" not in done.stdout
@@ -256,9 +256,9 @@ def test_with_serve_it_serves_the_page_until_interrupted(command: Command, tmp_p
         assert len(sessions) == 12
         # What it tells to export is all that the other commands need.
         exported = [shlex.split(_until(demo, "export ")[1])[1] for _ in range(2)]
-        result = dict(line.removeprefix("CONTEXTGAUGE_").split("=", 1) for line in exported)
-        assert command("status", sessions[0]["session_id"], **result).returncode == 0
-        assert command("topics", "list", **result).returncode == 0
+        exports = dict(line.removeprefix("CONTEXTGAUGE_").split("=", 1) for line in exported)
+        assert command("status", sessions[0]["session_id"], **exports).returncode == 0
+        assert command("topics", "list", **exports).returncode == 0
         assert _processes_of(tmp_path)
         demo.send_signal(signal.SIGINT)
         said, _ = demo.communicate(timeout=PATIENCE_S)

@@ -87,8 +87,8 @@ async def test_two_processes_share_the_partitions_and_derive_the_same(
     await kit.publish(MESSAGES[THIRD : 2 * THIRD])
     os.kill(pids(second)[1], signal.SIGKILL)
     assert await asyncio.to_thread(worker.wait, 60) == by_signal(signal.SIGKILL)
-    (result,) = lines(second, "a process ended by itself: stopping the others")
-    assert result["process"] == 1
+    (entry,) = lines(second, "a process ended by itself: stopping the others")
+    assert entry["process"] == 1
     assert not any(map(start_mark, pids(second).values()))
 
     worker = command.start_logging(third, "derive", "--processes", "2", **settings)
@@ -117,6 +117,6 @@ async def test_more_processes_than_partitions_are_reported_once(
     await kit.caught_up()
     worker.send_signal(signal.SIGINT)
     assert await asyncio.to_thread(worker.wait, 60) == Exit.DONE, log.read_text()
-    (result,) = lines(log, "more processes than partitions: some have nothing to do")
-    assert (result["processes"], result["partitions"]) == (5, 4)
+    (entry,) = lines(log, "more processes than partitions: some have nothing to do")
+    assert (entry["processes"], entry["partitions"]) == (5, 4)
     assert await kit.events() == expected(MESSAGES)

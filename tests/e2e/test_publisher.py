@@ -123,11 +123,11 @@ async def test_published_messages_are_derived_with_the_agent(kafka: str, topic_p
         await publisher.publish(answer)
     ((_, record),) = await written(kafka, topic_prefix)
     taken = Deriver(Rules(bundled())).derive(input_message(record))
-    result = {made.kind: made for made in taken.records}
-    assert result["session_info"].data.publisher_agent_id == "a-1"  # type: ignore[union-attr]
-    assert result["context_reading"].data.used_tokens == 20_005  # type: ignore[union-attr]
-    assert result["context_reading"].data.session_id == "mine"
-    assert result["context_reading"].time_ms == record.timestamp_ms
+    by_kind = {made.kind: made for made in taken.records}
+    assert by_kind["session_info"].data.publisher_agent_id == "a-1"  # type: ignore[union-attr]
+    assert by_kind["context_reading"].data.used_tokens == 20_005  # type: ignore[union-attr]
+    assert by_kind["context_reading"].data.session_id == "mine"
+    assert by_kind["context_reading"].time_ms == record.timestamp_ms
 
 
 async def test_settings_come_from_the_environment(
@@ -174,9 +174,9 @@ async def test_an_unreachable_broker_does_not_block_the_agent(
                 while "127.0.0.1:1" not in caplog.text:  # noqa: ASYNC110 -- a log
                     await asyncio.sleep(0.05)
     assert (publisher.stats.dropped, publisher.stats.sent, publisher.stats.waiting) == (3, 0, 2)
-    result = "\n".join(record.getMessage() for record in caplog.records)
-    assert "127.0.0.1:1" in result
-    assert "the publisher closed with messages not acknowledged: 2 (" in result
+    messages = "\n".join(record.getMessage() for record in caplog.records)
+    assert "127.0.0.1:1" in messages
+    assert "the publisher closed with messages not acknowledged: 2 (" in messages
     with pytest.raises(ClosedError):
         await publisher.publish(message(9))
 
@@ -352,5 +352,5 @@ async def test_a_tap_that_outlives_its_publisher_reports_it_once() -> None:
     ) as publisher:
         transport = publisher.tap(Frames())
     assert [frame async for frame in transport.read_messages()] == [message(n) for n in range(50)]
-    result = [line for line in problems if "a frame could not be published" in line]
-    assert result == ["a frame could not be published: ClosedError"]
+    lines = [line for line in problems if "a frame could not be published" in line]
+    assert lines == ["a frame could not be published: ClosedError"]

@@ -109,11 +109,11 @@ def logs(draw: st.DrawFn) -> list[LogRecord]:
         lines = write(name, actions, transcript=transcript)
         # An agent's name may be known late, and another one later.
         agents = draw(st.lists(st.sampled_from([None, "ann", "bob"]), min_size=1, max_size=3))
-        result = [
+        messages = [
             InputMessage(line, name, publisher_agent_id=agents[n * len(agents) // len(lines)])
             for n, line in enumerate(lines)
         ]
-        sessions.append([r for intake in result for r in deriver.derive(intake).records])
+        sessions.append([r for intake in messages for r in deriver.derive(intake).records])
     mixed = [record for turn in zip_longest(*sessions) for record in turn if record is not None]
     steps = st.sampled_from([0, 1, 3_600_000, DAY_MS, 40 * DAY_MS, 100 * DAY_MS])
     logged_ms, dated = START_MS, []

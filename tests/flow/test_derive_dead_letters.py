@@ -39,13 +39,13 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
         dead = found[reason]
         assert (dead.key, dead.value) == (record.key, record.value)
         assert dead.headers[: len(record.headers)] == record.headers
-        result = by_name(dead.headers)
-        assert result["src_topic"] == topic.encode()
-        assert int(result["src_partition"]) == record.partition
+        source_headers = by_name(dead.headers)
+        assert source_headers["src_topic"] == topic.encode()
+        assert int(source_headers["src_partition"]) == record.partition
         source = await kit.read(topic, record.partition)
-        (origin,) = [r for r in source if r.offset == int(result["src_offset"])]
+        (origin,) = [r for r in source if r.offset == int(source_headers["src_offset"])]
         assert origin.value == record.value
-        assert int(result["src_timestamp"]) == origin.timestamp_ms
+        assert int(source_headers["src_timestamp"]) == origin.timestamp_ms
         assert figures.counts["derive_dead_letters", reason] == 1
     assert b"partitioner=murmur2_random" in by_name(found["misrouted"].headers)["dead_detail"]
 

@@ -237,8 +237,8 @@ async def test_the_age_of_a_views_source_message_is_reported() -> None:
     for partition, messages in sources.items():
         times = {record.offset: record.timestamp_ms for record in messages}
         for record in await kit.read(kit.config.events_topic, partition):
-            result = by_name(record.headers)
-            assert int(result["src_timestamp"]) == times[int(result["src_offset"])]
+            headers = by_name(record.headers)
+            assert int(headers["src_timestamp"]) == times[int(headers["src_offset"])]
     project = ProjectKit(kit.log, FaultyViews(), clock=Late())
     project.config = replace(project.config, events_topic=kit.config.events_topic)
     async with project.running() as worker:

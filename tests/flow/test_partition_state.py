@@ -266,8 +266,8 @@ def test_a_header_names_the_agent_of_the_session(value: bytes, agent_id: str | N
     state = new_state()
     state.apply([LogRecord(0, START_MS, b"s", reading("s", 1), (("agent_id", value),))])
     read = [codec.from_binary(r.headers, r.value or b"").data for r in state.finish(1).records]
-    result = [data.publisher_agent_id for data in read if isinstance(data, SessionInfo)]
-    assert result == ([] if agent_id is None else [agent_id])
+    agents = [data.publisher_agent_id for data in read if isinstance(data, SessionInfo)]
+    assert agents == ([] if agent_id is None else [agent_id])
 
 
 def test_r01_the_key_names_a_session_that_the_message_does_not() -> None:

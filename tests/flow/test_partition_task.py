@@ -90,8 +90,8 @@ async def test_the_last_position_is_committed_to_the_group_on_stop(
         await until(lambda: worker.has_derived(len(MESSAGES) - 1))
         config = kit.config
         assert await kit.log.committed(config.group, config.messages_topic) == {}
-    result = await kit.log.committed(config.group, config.messages_topic)
-    assert sum(result.values()) == len(MESSAGES)
+    committed = await kit.log.committed(config.group, config.messages_topic)
+    assert sum(committed.values()) == len(MESSAGES)
 
 
 @pytest.fixture

@@ -371,14 +371,14 @@ def test_an_unavailable_broker_is_reported_and_ctrl_c_stops_the_command(
     path.write_bytes(b'{"session_id":"s"}\n')
     process = command.start(*arguments, *([str(path)] if arguments == ("publish",) else []))
     assert process.stderr is not None
-    result, remedy, again = (process.stderr.readline() for _ in range(3))
-    assert "retrying" in result.partition("127.0.0.1:1")[2]
+    problem, remedy, again = (process.stderr.readline() for _ in range(3))
+    assert "retrying" in problem.partition("127.0.0.1:1")[2]
     assert "`contextgauge stack up` starts Kafka" in remedy
     assert "retrying" in again  # the remedy is shown once
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=PATIENCE_S)
     assert process.returncode != 0
-    assert not any(word in result + rest for word in ("Traceback", "aiokafka"))
+    assert not any(word in problem + rest for word in ("Traceback", "aiokafka"))
 
 
 @pytest.mark.extended

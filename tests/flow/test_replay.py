@@ -130,9 +130,9 @@ def test_malformed_lines_are_reported_and_kept_and_do_not_stop_it(
     assert [used for *_, used in readings(result)] == [10_000, 20_000]
     *lines, summary = result.stderr.splitlines()
     assert summary == "5 could not be derived: see above"
-    outcome = [line.split(": ")[:2] for line in lines]
+    rows = [line.split(": ")[:2] for line in lines]
     reasons = ["not_json", "not_utf8", "byte_order_mark", "not_object", "too_deep"]
-    assert outcome == [
+    assert rows == [
         [f"{path}:{number}", reason.replace("not_json", "not JSON")]
         for number, reason in zip((2, 3, 4, 5, 7), reasons, strict=True)
     ]

@@ -101,11 +101,11 @@ async def test_a_restore_reports_progress_and_can_be_cancelled_at_any_point() ->
     assert 0 < share < 1
     assert figures.total("derive_restored_entries") == len(heard)
     assert ("derive_restore_ratio", "0") not in figures.gauges
-    result = [entry for entry in logs if entry["event"] == "restoring"]
-    assert len(result) == len(heard) * 2 // (LOG_EVERY_S + 1)
-    assert result[0].keys() >= {"partition", "percent", "sessions", "remaining_s", "entries_per_s"}
-    assert [entry["entries"] for entry in result] == sorted(entry["entries"] for entry in result)
-    assert result[0]["offsets"] <= result[0]["of_offsets"]
+    entries = [entry for entry in logs if entry["event"] == "restoring"]
+    assert len(entries) == len(heard) * 2 // (LOG_EVERY_S + 1)
+    assert entries[0].keys() >= {"partition", "percent", "sessions", "remaining_s", "entries_per_s"}
+    assert [entry["entries"] for entry in entries] == sorted(entry["entries"] for entry in entries)
+    assert entries[0]["offsets"] <= entries[0]["of_offsets"]
     assert not [entry for entry in logs if entry["event"] == "restored"]
 
 
@@ -114,13 +114,13 @@ async def test_a_worker_logs_what_it_restored_and_the_rate() -> None:
     with structlog.testing.capture_logs() as logs:
         async with kit.running() as worker:
             await until(lambda: worker.figures.total("derive_restores") == kit.partitions)
-    result = [entry for entry in logs if entry["event"] == "restored"]
+    restored = [entry for entry in logs if entry["event"] == "restored"]
     running = {e["partition"]: e["sessions"] for e in logs if e["event"] == "partition is running"}
-    assert result
-    assert all(entry["sessions"] == running[entry["partition"]] for entry in result)
-    assert all(entry["entries"] > entry["sessions"] > 0 for entry in result)
-    assert all(entry["entries_per_s"] > 0 for entry in result)
-    entries = sum(entry["entries"] for entry in result)
+    assert restored
+    assert all(entry["sessions"] == running[entry["partition"]] for entry in restored)
+    assert all(entry["entries"] > entry["sessions"] > 0 for entry in restored)
+    assert all(entry["entries_per_s"] > 0 for entry in restored)
+    entries = sum(entry["entries"] for entry in restored)
     assert worker.figures.total("derive_restored_entries") == entries
     assert not [key for key in worker.figures.gauges if key[0] == "derive_restore_ratio"]
 

@@ -49,10 +49,10 @@ def delivery_over(
 @asynccontextmanager
 async def opened(log: FaultyLog, **options: Any) -> AsyncIterator[tuple[Delivery, list[str]]]:
     """Open a delivery, and close it with all that waits sent."""
-    delivery, outcome = delivery_over(log, **options)
+    delivery, reports = delivery_over(log, **options)
     delivery.start()
     try:
-        yield delivery, outcome
+        yield delivery, reports
     finally:
         await delivery.close(PATIENCE_S)
 

@@ -47,21 +47,21 @@ def test_a_forked_process_gets_an_error_and_can_exit() -> None:
 
 
 def test_publishing_from_on_problem_raises_an_error() -> None:
-    result: Future[str] = Future()
+    future: Future[str] = Future()
     entered = threading.Event()
 
     def problem(_: str) -> None:
         entered.wait(PATIENCE_S)
-        if not result.done():
+        if not future.done():
             try:
-                result.set_result(publisher.publish(MESSAGE))
+                future.set_result(publisher.publish(MESSAGE))
             except ClosedError as error:
-                result.set_result(str(error))
+                future.set_result(str(error))
 
     with opened_in(on_problem=problem) as publisher:
         entered.set()
         publisher.publish(MESSAGE)
-        assert "cannot wait for itself" in result.result(PATIENCE_S)
+        assert "cannot wait for itself" in future.result(PATIENCE_S)
 
 
 def test_close_raises_in_threads_waiting_for_room() -> None:

@@ -55,9 +55,9 @@ def test_r01_a_rollout_belongs_to_its_first_head() -> None:
 
 def test_r01_a_head_without_an_id_is_none() -> None:
     meta: Body = {"type": "session_meta", "payload": None}
-    result: Body = {"type": "session_meta", "payload": {"id": "one"}}
+    body: Body = {"type": "session_meta", "payload": {"id": "one"}}
     assert hints([meta]) == [None]
-    assert hints([meta, {"type": "x"}, result]) == ["one"] * 3
+    assert hints([meta, {"type": "x"}, body]) == ["one"] * 3
     assert hints([meta], fallback="given") == ["given"]
 
 

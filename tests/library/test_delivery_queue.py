@@ -71,10 +71,10 @@ class EndlessClock(SystemClock):
 async def test_close_does_not_wait_for_the_pause_between_retries() -> None:
     log = await memory()
     log.away = True
-    delivery, outcome = delivery_over(log, clock=EndlessClock())
+    delivery, reports = delivery_over(log, clock=EndlessClock())
     delivery.start()
     await delivery.submit(message(1), conversation())
-    await until(lambda: bool(outcome))
+    await until(lambda: bool(reports))
     log.away = False
     assert await delivery.close(PATIENCE_S) == 0
     assert numbers(log) == [1]
@@ -85,10 +85,10 @@ async def test_close_sends_queued_messages_after_the_sender_was_cancelled(*, awa
     """`asyncio.run` cancels all tasks of a program that ends, an agent's and the sender's."""
     log = await memory()
     log.away = True
-    delivery, outcome = delivery_over(log)
+    delivery, reports = delivery_over(log)
     delivery.start()
     await delivery.submit(message(1), conversation())
-    await until(lambda: bool(outcome))
+    await until(lambda: bool(reports))
     (sender,) = [each for each in asyncio.all_tasks() if "contextgauge" in each.get_name()]
     sender.cancel()
     log.away = away
@@ -176,11 +176,11 @@ async def full(when_full: WhenFull, count: int = 6) -> tuple[Delivery, FaultyLog
     """Return a delivery with room for three, given `count` messages while the broker is away."""
     log = await memory()
     log.away = True
-    delivery, outcome = delivery_over(log, when_full, max_messages=3)
+    delivery, reports = delivery_over(log, when_full, max_messages=3)
     delivery.start()
     for number in range(count):
         await delivery.submit(message(number), conversation())
-    return delivery, log, outcome
+    return delivery, log, reports
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ def test_agent_of_an_otherwise_ignored_line_only_fills_an_unknown_agent() -> Non
 
 
 def test_agent_of_a_duplicate_message_is_ignored() -> None:
-    result = assistant(read=9)
-    assert session(result).take(result, agent_id="a-1") == []
+    message = assistant(read=9)
+    assert session(message).take(message, agent_id="a-1") == []
 
 
 def test_agent_alone_does_not_make_an_ignored_message_relevant() -> None:

@@ -192,9 +192,11 @@ class Api:
             return Response(headers={GONE: "1"})
         problem = self.problem
         if self.token is not None:
-            result = request.headers.get("authorization")
-            if result != f"Bearer {self.token}":
-                known = "Send a token." if result is None else "This token is not known here."
+            authorization = request.headers.get("authorization")
+            if authorization != f"Bearer {self.token}":
+                known = (
+                    "Send a token." if authorization is None else "This token is not known here."
+                )
                 problem = (401, known)
         kept = {"Cache-Control": "no-store"}
         if self.texts is not None and path.endswith("/history"):

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @pytest.mark.extended
 async def test_a_future_hour_hides_no_past_hour(page: Page, page_url: str, filled: Api) -> None:
-    hour, result = next(
-        (hour, result)
-        for hour, result in filled.stats["by"].items()
-        if result["automatic"]["succeeded"]
+    hour, counts = next(
+        (hour, counts)
+        for hour, counts in filled.stats["by"].items()
+        if counts["automatic"]["succeeded"]
     )
-    filled.stats["by"] = {hour: result, "2099-01-01T00": result}
+    filled.stats["by"] = {hour: counts, "2099-01-01T00": counts}
     await page.goto(f"{page_url}#/analytics")
     card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per hour"))
     await card.locator("summary").click()
@@ -68,12 +68,12 @@ async def test_the_chart_begins_with_the_smallest_range_that_has_data(
 async def test_the_range_of_all_times_counts_each_compaction_with_a_time(
     page: Page, page_url: str, filled: Api
 ) -> None:
-    result = next(
-        result for result in filled.stats["by"].values() if result["automatic"]["succeeded"]
+    counts = next(
+        counts for counts in filled.stats["by"].values() if counts["automatic"]["succeeded"]
     )
-    one = sum(result[kind]["succeeded"] for kind in ("manual", "automatic", "unknown_trigger"))
-    filled.stats["by"] = dict.fromkeys(["2024-02-29T23", "2024-03-01T12", "2026-09-21T09"], result)
-    filled.stats["by"]["unknown"] = result
+    one = sum(counts[kind]["succeeded"] for kind in ("manual", "automatic", "unknown_trigger"))
+    filled.stats["by"] = dict.fromkeys(["2024-02-29T23", "2024-03-01T12", "2026-09-21T09"], counts)
+    filled.stats["by"]["unknown"] = counts
     await page.goto(f"{page_url}#/analytics?range=all")
     card = page.locator(".card", has=page.get_by_role("heading", name="Compactions per month"))
     await card.locator("summary").click()
@@ -95,11 +95,11 @@ async def test_the_bar_of_an_hour_spans_that_hour(
     page: Page, page_url: str, filled: Api, charts: str
 ) -> None:
     assert charts
-    result = next(
-        result for result in filled.stats["by"].values() if result["automatic"]["succeeded"]
+    counts = next(
+        counts for counts in filled.stats["by"].values() if counts["automatic"]["succeeded"]
     )
     hour = datetime.fromtimestamp(NOW_MS / 1_000, UTC).replace(minute=0, second=0)
-    filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): result}
+    filled.stats["by"] = {hour.strftime("%Y-%m-%dT%H"): counts}
     await stop_clock(page, (hour + timedelta(hours=2, minutes=20)).timestamp() * 1_000)
     await page.add_init_script(DRAWN)
     await page.goto(f"{page_url}#/analytics")

@@ -151,11 +151,11 @@ async def test_a_known_session_appears_once_it_matches_the_filter(
     view["sequence"] = 2
     if show == "high":
         view["chains"]["main"]["used_percent"] = 90.0
-        result = entry(view, 90.0, 2)
+        row = entry(view, 90.0, 2)
     else:
         view["attempt"] = attempt
-        result = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
-    await page.evaluate("(e) => pushEntries([e])", result)
+        row = {**entry(view, 33.0, 2), "kind": "compaction_start", "state": "compacting"}
+    await page.evaluate("(e) => pushEntries([e])", row)
     await expect(rows).to_have_count(2)
 
 

@@ -32,8 +32,8 @@ async def _ingesting(
     tokens.write_text(made.stdout)
     with listening("127.0.0.1", 0) as listener:
         port = port_of(listener)
-    result = component(granted, user) | {"INGEST_TOKENS_FILE": str(tokens)} | settings
-    served = Served(command, port, "ingest", **result)
+    options = component(granted, user) | {"INGEST_TOKENS_FILE": str(tokens)} | settings
+    served = Served(command, port, "ingest", **options)
     await served.start()
     yield served, next(line for line in made.stderr.splitlines() if line.startswith("cg_"))
 
@@ -90,9 +90,9 @@ async def test_export_needs_only_its_rights(
     command("publish", "-", stdin=lines, **component(granted, "publisher"))
     async with collecting() as collector:
         command.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url
-        result = component(granted, "exporter", "reader")
+        options = component(granted, "exporter", "reader")
         log = tmp_path / "log"
-        worker = command.start_logging(log, "otel", "--since", "7d", **result)
+        worker = command.start_logging(log, "otel", "--since", "7d", **options)
         await until_so(lambda: bool(collector.events) or worker.poll() is not None)
         worker.terminate()
         assert await asyncio.to_thread(worker.wait, PATIENCE_S) == Exit.DONE, log.read_text()

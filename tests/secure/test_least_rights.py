@@ -160,9 +160,9 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     command("topics", "create", **component(granted, "creator"))
     rules, log = tmp_path / "alerts.toml", tmp_path / "log"
     rules.write_text(RULES)
-    result = component(granted, "controller", "controller") | {"ALERTS_FILE": str(rules)}
+    options = component(granted, "controller", "controller") | {"ALERTS_FILE": str(rules)}
     deriver = command.start("derive", **component(granted, "deriver"))
-    worker = command.start_logging(log, "control", **result)
+    worker = command.start_logging(log, "control", **options)
     lines = command("simulate", "--sample", "--recent", "--seed", "9").stdout
     command("publish", "-", stdin=lines, **component(granted, "publisher"))
     deadline = time.monotonic() + PATIENCE_S
@@ -180,7 +180,7 @@ def test_control_needs_only_its_rights_and_reports_missing_ones(
     words = next(words for words in _acls_of("controller") if "--group" in words)
     granted.acl(["--remove", "--force", *words[1:]])
     try:
-        refused = _ended(command.start("control", **result))
+        refused = _ended(command.start("control", **options))
     finally:
         granted.acl(words)
     assert "GroupAuthorizationFailedError" in refused

@@ -141,12 +141,12 @@ def test_no_object_with_a_password_shows_it(
 
 def test_the_log_of_the_client_contains_no_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     logger = logging.getLogger("aiokafka.conn")
-    result = io.StringIO()
+    stream = io.StringIO()
     # As in a program of its own: what other tests configured does not matter.
-    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(result)])
+    monkeypatch.setattr(logger, "handlers", [logging.StreamHandler(stream)])
     monkeypatch.setattr(logger, "level", logging.DEBUG)
     monkeypatch.setattr(logger, "disabled", False)
     monkeypatch.setattr(logger, "propagate", False)
     logger.debug("Request to %s: %s", "a broker", MARKER)
     logger.warning("still logged")
-    assert result.getvalue() == "still logged\n"
+    assert stream.getvalue() == "still logged\n"

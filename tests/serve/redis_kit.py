@@ -111,9 +111,9 @@ async def listen(
     url: str, place: str | None = None, **headers: str
 ) -> AsyncGenerator[tuple[str, str, Any], None]:
     """Yield the feed's events: kind, id and document; it ends when the server does."""
-    result = headers | ({"Last-Event-ID": place} if place else {})
+    sent = headers | ({"Last-Event-ID": place} if place else {})
     client = httpx.AsyncClient(base_url=url, timeout=PATIENCE_S)
-    async with client, client.stream("GET", "/v1/stream", headers=result) as answer:
+    async with client, client.stream("GET", "/v1/stream", headers=sent) as answer:
         assert answer.status_code == 200
         assert answer.headers["content-type"].startswith("text/event-stream")
         fields: dict[str, str] = {}

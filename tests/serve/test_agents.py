@@ -79,8 +79,8 @@ async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> No
             fields = DATA_FIELDS[event["type"]]
             assert set(event["data"]) == set(fields)
             assert all(type(value) in fields[name] for name, value in event["data"].items())
-        result = {event["id"] for event in found}
-        assert result == {
+        ids = {event["id"] for event in found}
+        assert ids == {
             record.id
             for record in records
             if record.data.session_id == session and _is_told(record)

@@ -90,9 +90,9 @@ async def test_all_pages_together_equal_the_list(api: Api, sort: str) -> None:
 async def test_filters_select_matching_sessions(api: Api) -> None:
     whole = (await api.json("/v1/sessions"))["sessions"]
     for name, part in (("runtime", "identity"), ("model", "chains"), ("state", "chains")):
-        result = [view[part].get("main", view[part])[name] for view in whole]
-        found = await api.json(f"/v1/sessions?{name}={result[0]}")
-        expected = [view for view, value in zip(whole, result, strict=True) if value == result[0]]
+        values = [view[part].get("main", view[part])[name] for view in whole]
+        found = await api.json(f"/v1/sessions?{name}={values[0]}")
+        expected = [view for view, value in zip(whole, values, strict=True) if value == values[0]]
         assert found["sessions"] == expected, name
         assert found["total"] == len(expected) > 0
     unknown = await api.json("/v1/sessions?runtime=unknown")
@@ -283,10 +283,12 @@ async def test_a_silent_projector_is_reported_as_stale_despite_a_matching_etag(
 ) -> None:
     first = await api.get("/v1/sessions")
     assert first.json()["as_of"]["stale"] is False
-    result = views.partitions[1, 0].position
-    assert result is not None
-    assert result.heartbeat is not None
-    views.report_heartbeat(ProjectorHeartbeat(result.heartbeat.at_ms - 11_000, result.offset, 0))
+    position = views.partitions[1, 0].position
+    assert position is not None
+    assert position.heartbeat is not None
+    views.report_heartbeat(
+        ProjectorHeartbeat(position.heartbeat.at_ms - 11_000, position.offset, 0)
+    )
     again = await api.get("/v1/sessions", if_none_match=first.headers["etag"])
     assert again.status_code == 200
     as_of = again.json()["as_of"]

@@ -178,18 +178,18 @@ async def test_every_error_is_a_problem_document_with_a_remedy(
     path: str, status: int, said: str
 ) -> None:
     found = await api_over(GrowingViews()).get(path)
-    result = found.json()
-    assert (found.status_code, result["status"]) == (status, status)
+    document = found.json()
+    assert (found.status_code, document["status"]) == (status, status)
     assert found.headers["content-type"] == PROBLEM
-    assert said in result["detail"]
-    assert result["instance"] == path.partition("?")[0]
-    assert set(result) >= {"type", "title", "status", "detail", "instance"}
+    assert said in document["detail"]
+    assert document["instance"] == path.partition("?")[0]
+    assert set(document) >= {"type", "title", "status", "detail", "instance"}
 
 
 async def test_each_unknown_parameter_is_named_and_truncated() -> None:
     asked = "&".join(["z" * 200, *(f"p{number}=1" for number in range(20)), "q=a", "p0=2"])
-    result = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
-    named = [wrong["parameter"] for wrong in result["errors"]]
+    document = (await api_over(GrowingViews()).get(f"/v1/sessions?{asked}")).json()
+    named = [wrong["parameter"] for wrong in document["errors"]]
     assert named == ["z" * 100, *(f"p{number}" for number in range(9))]
 
 
@@ -322,10 +322,10 @@ async def test_requests_are_counted_by_route_and_never_by_session() -> None:
     await api.get("/v1/sessions/secret-session")
     await api.get("/v1/sessions")
     await api.get("/nowhere")
-    result = (await api.get("/metrics")).text
-    assert 'route="/v1/sessions",status="200"' in result
-    assert 'route="none",status="404"' in result
-    assert "secret-session" not in result
+    text = (await api.get("/metrics")).text
+    assert 'route="/v1/sessions",status="200"' in text
+    assert 'route="none",status="404"' in text
+    assert "secret-session" not in text
 
 
 async def test_the_documentation_page_loads_no_other_resources() -> None:

@@ -233,8 +233,8 @@ async def test_a_reader_with_the_documented_rights_is_enough(
         await until(served.url, path, 200)
     events = listen(served.url, "1:0,0")
     async with asyncio.timeout(PATIENCE_S):
-        result = [document async for _, _, document in _first(events, 61)]
-    assert len([document for document in result if document]) == 60
+        documents = [document async for _, _, document in _first(events, 61)]
+    assert len([document for document in documents if document]) == 60
 
 
 async def _first(

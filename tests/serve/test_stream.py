@@ -54,11 +54,11 @@ async def test_a_silent_feed_shows_that_it_is_alive(
         writer.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n")
         async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
-            result = await reader.readuntil(b": heartbeat\r\n\r\n")
+            received = await reader.readuntil(b": heartbeat\r\n\r\n")
         assert b"text/event-stream" in head
         assert b"content-encoding" not in head.lower()
         assert b"no-store" in head
-        assert b"id: 1:" in result
+        assert b"id: 1:" in received
         writer.close()
 
 

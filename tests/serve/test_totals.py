@@ -79,8 +79,8 @@ def test_percentiles_of_few_values_are_exact() -> None:
         (_tokens(), []),
     ):
         counts = Aggregates(manual=TriggerAggregates(pre_tokens=found))
-        result: Any = shown(counts)["manual"]
-        assert result["pre_tokens"]["exact"] == exact
+        manual: Any = shown(counts)["manual"]
+        assert manual["pre_tokens"]["exact"] == exact
 
 
 _SIZES = st.integers(0, 12_000_000) | st.integers(0, 2**54) | st.integers(60_000, 60_900)

@@ -79,8 +79,8 @@ _HEARTBEAT: Final = """
 local found = redis.call('HMGET', KEYS[1], 'offset', 'build')
 if not found[1] or tonumber(found[1]) < 0 or (found[2] or '') ~= ARGV[1] then return 0 end
 if ARGV[5] ~= '0' then redis.call('HSET', KEYS[1], 'rivals', ARGV[5], 'rivals_ms', ARGV[2]) end
-local lag = {'reported_end', ARGV[3], 'reported_lag_ms', ARGV[4]}
-return redis.call('HSET', KEYS[1], 'reported_ms', ARGV[2], unpack(lag))
+return redis.call('HSET', KEYS[1],
+    'reported_ms', ARGV[2], 'reported_end', ARGV[3], 'reported_lag_ms', ARGV[4])
 """
 """Store a heartbeat with a position of this build: a heartbeat alone never makes a position.
 

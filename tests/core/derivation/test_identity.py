@@ -194,8 +194,12 @@ ORDER = [
 def in_order(records: list[Record]) -> bool:
     """Whether the kinds are a subsequence of the specified order, repeats of a kind aside."""
     places = iter(ORDER)
-    result = kinds(records)
-    distinct = [kind for at, kind in enumerate(result) if at == 0 or result[at - 1] != kind]
+    kinds_of_records = kinds(records)
+    distinct = [
+        kind
+        for at, kind in enumerate(kinds_of_records)
+        if at == 0 or kinds_of_records[at - 1] != kind
+    ]
     return all(kind in places for kind in distinct)
 
 

@@ -162,9 +162,9 @@ def test_r20_else_boundary_minus_start_by_one_and_the_same_clock(
     end: dict[str, int | float | None],
     duration: int | None,
 ) -> None:
-    result = timed(start, end)
+    compaction = timed(start, end)
     source = None if duration is None else "paired"
-    assert (result.duration_ms, result.duration_source) == (duration, source)
+    assert (compaction.duration_ms, compaction.duration_source) == (duration, source)
 
 
 def test_r20_never_the_gap_to_the_previous_message() -> None:

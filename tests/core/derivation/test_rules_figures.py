@@ -294,8 +294,8 @@ def test_order_of_a_reset_over_an_open_attempt_and_an_unmeasured_boundary() -> N
 
 def test_order_of_a_result_that_loses_an_attempt_and_reports_a_window() -> None:
     given = session(init(), compacting())
-    outcome = result({MODEL: {"contextWindow": 9}}, terminal_reason="prompt_too_long")
-    assert kinds(given.take(outcome)) == [
+    message = result({MODEL: {"contextWindow": 9}}, terminal_reason="prompt_too_long")
+    assert kinds(given.take(message)) == [
         "compaction_failed", "context_limits", "context_exhausted"
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ from tests.core.given import (
 
 
 def pre_compact(trigger: str, how: str) -> Body:
-    outcome = {"hook_event_name": "PreCompact", "trigger": trigger, "custom_instructions": ""}
+    payload = {"hook_event_name": "PreCompact", "trigger": trigger, "custom_instructions": ""}
     match how:
         case "frame":
             name = f"PreCompact:{trigger}"
@@ -39,9 +39,9 @@ def pre_compact(trigger: str, how: str) -> Body:
             name = f"PreCompact:{trigger}"
             return system("hook_response", hook_event="PreCompact", hook_name=name)
         case "input":
-            return outcome | {"session_id": SESSION}
+            return payload | {"session_id": SESSION}
         case _:
-            request = {"subtype": "hook_callback", "callback_id": "c", "input": outcome}
+            request = {"subtype": "hook_callback", "callback_id": "c", "input": payload}
             return {"type": "control_request", "request": request, "session_id": SESSION}
 
 
@@ -124,8 +124,8 @@ def test_r24_a_boundary_that_names_no_trigger_has_that_of_its_attempt() -> None:
 
 def test_r24_a_hook_callback_belongs_to_the_streams_session() -> None:
     given = Given()
-    outcome = {"hook_event_name": "PreCompact", "trigger": "manual", "session_id": "inputs-own"}
-    request = {"subtype": "hook_callback", "callback_id": "c", "input": outcome}
+    payload = {"hook_event_name": "PreCompact", "trigger": "manual", "session_id": "inputs-own"}
+    request = {"subtype": "hook_callback", "callback_id": "c", "input": payload}
     given.take({"type": "control_request", "request": request}, hint="stream")
     assert list(given.sessions()) == ["stream"]
     other = {"type": "control_request", "request": request | {"callback_id": "d"}}

@@ -100,14 +100,14 @@ def test_r12_a_suffix_of_the_entrys_name_does_not_count() -> None:
 
 
 def test_r12_an_entry_is_matched_by_its_canonical_name_too() -> None:
-    outcome = {"sonnet-on-some-cloud": model_window(300_000, canonical=MODEL)}
-    records = session(init()).take(result(outcome))
+    windows = {"sonnet-on-some-cloud": model_window(300_000, canonical=MODEL)}
+    records = session(init()).take(result(windows))
     assert limits(one(records, ContextLimits)) == (300_000, "runtime")
 
 
 def test_r12_a_name_of_its_own_comes_before_a_canonical_one() -> None:
-    outcome = {"cloud": model_window(300_000, canonical=MODEL), MODEL: model_window(400_000)}
-    assert limits(one(session(init()).take(result(outcome)), ContextLimits)) == (400_000, "runtime")
+    windows = {"cloud": model_window(300_000, canonical=MODEL), MODEL: model_window(400_000)}
+    assert limits(one(session(init()).take(result(windows)), ContextLimits)) == (400_000, "runtime")
 
 
 @pytest.mark.parametrize(("model", "window"), [(LARGE, MILLION), (MODEL, 200_001)])
@@ -225,13 +225,13 @@ def test_r12_a_context_usage_answer_is_no_reading() -> None:
 
 
 def test_r12_context_usage_on_a_synthetic_frame_is_read_like_an_answer() -> None:
-    outcome = {
+    usage_answer = {
         "model": MODEL,
         "total_tokens": 122_300,
         "raw_max_tokens": 180_000,
         "categories": [{"name": "Messages", "tokens": 113_400, "kind": "used"}],
     }
-    frame = assistant("x", model="<synthetic>", context_usage=outcome)
+    frame = assistant("x", model="<synthetic>", context_usage=usage_answer)
     answered = one(session(init()).take(frame), ContextLimits)
     assert (answered.total_tokens, answered.effective_window) == (122_300, 180_000)
     assert answered.categories == (Category(id=None, name="Messages", kind="used", tokens=113_400),)
@@ -249,15 +249,15 @@ def test_r12_raw_max_tokens_is_the_window_only_if_no_context_window_was_reported
 
 
 def test_r12_an_answer_without_a_model_applies_to_the_main_chains_model() -> None:
-    answer = {key: value for key, value in ANSWER.items() if key != "model"}
-    records = session(init()).take(usage_answer(**answer), hint=SESSION)
+    without_model = {key: value for key, value in ANSWER.items() if key != "model"}
+    records = session(init()).take(usage_answer(**without_model), hint=SESSION)
     assert limits(one(records, ContextLimits)) == (180_000, "runtime")
 
 
 def test_r12_windows_reported_before_any_model_belong_to_the_first_model() -> None:
-    answer = {key: value for key, value in ANSWER.items() if key != "model"}
+    without_model = {key: value for key, value in ANSWER.items() if key != "model"}
     asked = Given()
-    asked.take(usage_answer(**answer), hint=SESSION)
+    asked.take(usage_answer(**without_model), hint=SESSION)
     assert limits(one(asked.take(init()), ContextLimits)) == (180_000, "runtime")
     rolled = Given()
     rolled.take(token_count({"input_tokens": 27_200}, 27_200), hint="r")

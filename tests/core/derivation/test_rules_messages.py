@@ -262,9 +262,9 @@ def test_r03_unknown_fields_are_ignored() -> None:
 
 
 def test_r03_snake_and_camel_case_spell_the_same_thing() -> None:
-    result = {"trigger": "auto", "pre_tokens": 155_201, "post_tokens": 5_000, "duration_ms": 9}
-    stream = one(Given().take(boundary(result)), CompactBoundary)
-    disk = one(Given().take(line(boundary(result))), CompactBoundary)
+    metadata = {"trigger": "auto", "pre_tokens": 155_201, "post_tokens": 5_000, "duration_ms": 9}
+    stream = one(Given().take(boundary(metadata)), CompactBoundary)
+    disk = one(Given().take(line(boundary(metadata))), CompactBoundary)
     assert (stream.trigger, stream.pre_tokens, stream.post_tokens, stream.duration_ms) == (
         "auto", 155_201, 5_000, 9
     )  # fmt: skip

@@ -50,8 +50,8 @@ def test_r06_a_results_usage_sums_a_turn_and_is_no_reading() -> None:
 
 
 def test_r06_model_usage_sums_a_session_and_is_no_reading() -> None:
-    outcome = {"claude-sonnet-5": model_window(1_000_000) | {"cacheReadInputTokens": 41_000}}
-    assert kinds(Given().take(result(outcome))) == []
+    windows = {"claude-sonnet-5": model_window(1_000_000) | {"cacheReadInputTokens": 41_000}}
+    assert kinds(Given().take(result(windows))) == []
 
 
 def test_r07_anthropic_reports_the_three_parts_separately() -> None:
@@ -61,8 +61,10 @@ def test_r07_anthropic_reports_the_three_parts_separately() -> None:
 
 
 def test_r07_the_ephemeral_parts_of_the_cache_are_not_added_again() -> None:
-    outcome = usage(2, 26_768, 24_018) | {"cache_creation": {"ephemeral_1h_input_tokens": 26_768}}
-    assert reading(plain(outcome)).used_tokens == 50_788
+    usage_fields = usage(2, 26_768, 24_018) | {
+        "cache_creation": {"ephemeral_1h_input_tokens": 26_768}
+    }
+    assert reading(plain(usage_fields)).used_tokens == 50_788
 
 
 @pytest.mark.parametrize(
@@ -87,23 +89,23 @@ def test_r07_a_missing_or_null_part_counts_0_and_is_null(
 
 
 def test_r07_openai_chat_reports_cached_tokens_inside_the_prompt() -> None:
-    outcome = {
+    usage_fields = {
         "prompt_tokens": 12_000,
         "completion_tokens": 300,
         "total_tokens": 12_300,
         "prompt_tokens_details": {"cached_tokens": 9_000, "cache_write_tokens": 0},
     }
-    assert counts(reading(plain(outcome))) == (12_000, 3_000, None, 9_000)
+    assert counts(reading(plain(usage_fields))) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_openai_responses_reports_cached_tokens_inside_the_input() -> None:
-    outcome = {
+    figures = {
         "input_tokens": 12_000,
         "input_tokens_details": {"cached_tokens": 9_000},
         "output_tokens": 300,
         "total_tokens": 12_300,
     }
-    assert counts(reading(plain(outcome))) == (12_000, 3_000, None, 9_000)
+    assert counts(reading(plain(figures))) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_gemini_reports_cached_tokens_inside_the_prompt_in_both_spellings() -> None:
@@ -119,8 +121,8 @@ def test_r07_gemini_reports_cached_tokens_inside_the_prompt_in_both_spellings() 
 
 def test_r07_codex_reports_cached_tokens_inside_the_input() -> None:
     last = {"input_tokens": 12_000, "cached_input_tokens": 9_000, "output_tokens": 300}
-    outcome = reading(token_count(last, 40_000), hint="r")
-    assert counts(outcome) == (12_000, 3_000, None, 9_000)
+    signals = reading(token_count(last, 40_000), hint="r")
+    assert counts(signals) == (12_000, 3_000, None, 9_000)
 
 
 def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
@@ -132,9 +134,9 @@ def test_r07_a_raw_response_of_a_provider_is_read_as_it_is() -> None:
     assert counts(reading(bare)) == (50, 30, None, 20)
     gemini: Body = {"modelVersion": "gemini-2.5-pro", "session_id": "s"}
     gemini |= {"usageMetadata": {"promptTokenCount": 50, "cachedContentTokenCount": 20}}
-    outcome = reading(gemini)
-    assert counts(outcome) == (50, 30, None, 20)
-    assert outcome.model == "gemini-2.5-pro"
+    signals = reading(gemini)
+    assert counts(signals) == (50, 30, None, 20)
+    assert signals.model == "gemini-2.5-pro"
 
 
 def test_r07_messages_of_no_known_provider_are_ignored() -> None:
@@ -225,8 +227,8 @@ def entry(kind: str, fresh: int, read: int) -> Body:
 
 
 def test_r08_the_last_message_iteration_counts() -> None:
-    outcome = reading(with_iterations(entry("message", 3, 44_000), entry("message", 4, 48_000)))
-    assert counts(outcome) == (48_504, 4, 500, 48_000)
+    signals = reading(with_iterations(entry("message", 3, 44_000), entry("message", 4, 48_000)))
+    assert counts(signals) == (48_504, 4, 500, 48_000)
 
 
 def test_r08_a_fallback_message_counts_too() -> None:

@@ -199,8 +199,8 @@ def test_r32_a_subagents_window_is_that_of_its_model() -> None:
 
 
 def test_r32_a_window_that_a_usage_names_comes_before_catalog_and_default() -> None:
-    result = {"input_tokens": 1_000, "max_tokens": 272_000}
-    records = session(plain(result)).records
+    figures = {"input_tokens": 1_000, "max_tokens": 272_000}
+    records = session(plain(figures)).records
     assert limits(one(records, ContextLimits)) == (272_000, "runtime")
 
 
@@ -235,8 +235,8 @@ def test_r32_a_gemini_chat_has_sizes_models_and_messages() -> None:
 
 def test_r32_messages_that_a_gemini_chat_removes_leave_the_size_unknown() -> None:
     given = Given()
-    result = message("g1", model="gemini-3-pro", tokens={"input": 90_000})
-    given.take(GEMINI, result, hint=SESSION)
+    body = message("g1", model="gemini-3-pro", tokens={"input": 90_000})
+    given.take(GEMINI, body, hint=SESSION)
     assert one(given.take({"$rewindTo": "g1"}, hint=SESSION), ContextReset).reason == "rollback"
     assert given.chain().used is None
     assert given.chain().messages == 1

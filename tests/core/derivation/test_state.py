@@ -189,20 +189,20 @@ def test_a_session_of_one_message_is_read_back(first: dict[str, Any]) -> None:
 
 
 def test_only_changed_parts_are_stored() -> None:
-    outcome = rich()
-    before = outcome.session()
-    outcome.take(side(user(), "b2"))
-    changed = pack(before, outcome.session())
+    message = rich()
+    before = message.session()
+    message.take(side(user(), "b2"))
+    changed = pack(before, message.session())
     assert {name.split(":")[0] for name in changed} == {"session", "chain"}
     assert [name for name in changed if name.startswith("chain:")] == ["chain:b2"]
-    assert list(pack(outcome.session(), outcome.session())) == [SESSION_PART]
+    assert list(pack(message.session(), message.session())) == [SESSION_PART]
 
 
 def test_the_part_of_a_chain_that_left_is_removed() -> None:
-    outcome = session(*(side(user(), f"agent{number}") for number in range(64)))
-    before = outcome.session()
-    outcome.take(side(user(), "newcomer"))
-    changed = pack(before, outcome.session())
+    crowded = session(*(side(user(), f"agent{number}") for number in range(64)))
+    before = crowded.session()
+    crowded.take(side(user(), "newcomer"))
+    changed = pack(before, crowded.session())
     assert changed["chain:agent0"] is None
     assert changed["chain:newcomer"] is not None
 
@@ -217,18 +217,18 @@ def test_a_chain_that_left_leaves_nothing_and_comes_back_as_new(batch: int) -> N
     others: list[Body] = [side(user(str(number)), f"b{number}") for number in range(66)]
     bodies = [*responses("former"), *others, *responses("again")[:3]]
     together, apart = Store(), Store()
-    whole, outcome = Given(), Given()
+    whole, restored = Given(), Given()
     for end in range(batch, len(bodies) + batch, batch):
-        before = outcome.sessions().get(SESSION)
-        outcome.take(*bodies[end - batch : end])
-        apart.put(before, outcome.session())
-        outcome.sessions()[SESSION] = apart.get()
+        before = restored.sessions().get(SESSION)
+        restored.take(*bodies[end - batch : end])
+        apart.put(before, restored.session())
+        restored.sessions()[SESSION] = apart.get()
     whole.take(*bodies)
     together.put(None, whole.session())
     assert apart.parts == together.parts
     assert "chain:a1" in apart.parts
     assert "responses:a1" not in apart.parts
-    assert outcome.records == whole.records
+    assert restored.records == whole.records
 
 
 def test_fields_are_plain_json() -> None:

@@ -58,8 +58,8 @@ def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
         name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
         phase = Phase(name.lower())
         for event, cell in zip(EVENTS, cells, strict=True):
-            result, _, to = cell.partition("→")
-            words = [word.strip() for word in result.split(",")]
+            causes, _, to = cell.partition("→")
+            words = [word.strip() for word in causes.split(",")]
             effects = tuple(EFFECTS[word] for word in words if word in EFFECTS)
             found[phase, event] = Move(Phase(to.strip().lower()) if to else phase, effects)
     return found

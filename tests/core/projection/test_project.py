@@ -212,15 +212,15 @@ def test_limits_determine_when_compaction_is_due() -> None:
 def test_a_runtimes_total_is_an_estimate_where_nothing_was_measured() -> None:
     history = History()
     category = Category(id="messages", name=None, kind=None, tokens=5)
-    answer = history.limits(total=20_000, categories=(category,))
-    chain = main(view_of(answer))
+    limits = history.limits(total=20_000, categories=(category,))
+    chain = main(view_of(limits))
     assert (chain.state, chain.used_tokens, chain.used_percent) == ("estimated", 20_000, 10.0)
     assert chain.categories == (category,)
-    assert chain.as_of_ms == answer.time_ms
+    assert chain.as_of_ms == limits.time_ms
     assert chain.peak_tokens is None
-    measured = main(view_of(history.reading(30_000), answer))
+    measured = main(view_of(history.reading(30_000), limits))
     assert (measured.state, measured.used_tokens) == ("measured", 30_000)
-    after = view_of(history.reading(30_000), history.boundary(), answer, history.limits())
+    after = view_of(history.reading(30_000), history.boundary(), limits, history.limits())
     assert (main(after).state, main(after).used_tokens) == ("estimated", 20_000)
     assert main(after).categories == (category,)
     grown = main(project(after, history.reading(40_000), 99))
