@@ -254,7 +254,7 @@ schemas: setup  ## Write the JSON Schemas of records and views.
 # Whose tests cover the pure parts (`include` in pyproject.toml). They run apart: measuring costs the
 # collection of tests twice its time too.
 MEASURED := $(addprefix tests/,core codec library compaction seeds runtimes doctor/test_keying.py flow/test_conversations.py) \
-	$(patsubst %,tests/edge/test_%.py,conversations_file documents service_file session_files) \
+	$(patsubst %,tests/edge/test_%.py,kept_conversations documents service_file session_files) \
 	$(patsubst %,tests/flow/control/test_%.py,command_urgency driver_commands rule_guard)
 
 # What takes one core each, side by side: the longest, a single C file, first.

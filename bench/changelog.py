@@ -14,8 +14,8 @@ from itertools import islice
 
 from bench import workload
 from bench.state import Result, new_state, table
-from contextgauge.kafka import zstd
 from streams import codec
+from streams.edge.kafka import zstd
 from streams.ports import LogRecord
 
 BATCHES = (20, 100, 1_000, 5_000)

@@ -42,10 +42,16 @@ class TurnModel(NamedTuple):
     model: str
 
 
-class SuffixedModel(NamedTuple):
-    """A model's name with a `[1m]`-like suffix, on a line that reports no chain's model (R12)."""
+class SubagentResult(NamedTuple):
+    """What a subagent's result says in its parent's context.
 
-    model: str
+    `model` is the name of one with a `[1m]`-like suffix: no chain's model is reported (R12).
+    `agent_id` and `subagent_type` are both there or both None (R2).
+    """
+
+    model: str | None
+    agent_id: str | None
+    subagent_type: str | None
 
 
 class AutoCompact(NamedTuple):

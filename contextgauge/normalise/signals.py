@@ -13,7 +13,7 @@ from contextgauge.normalise.limit_signals import (
     ModelReport,
     OwnWindow,
     RuntimeWindows,
-    SuffixedModel,
+    SubagentResult,
     TurnModel,
 )
 from contextgauge.record_words import ExhaustedReason, Runtime, Trigger
@@ -307,7 +307,7 @@ class MicroCompaction(NamedTuple):
 Signal: TypeAlias = (
     SessionFacts
     | ModelReport
-    | SuffixedModel
+    | SubagentResult
     | TurnModel
     | Thread
     | RuntimeWindows

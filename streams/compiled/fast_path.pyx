@@ -402,7 +402,7 @@ cdef bint _field(Reader* r, Frame* frame, Text name) noexcept nogil:
 
 
 cdef bint _tool_result(Reader* r) noexcept nogil:
-    """Read a tool's result, unless it names the model that ran an agent: its suffix says the window."""
+    """Read a tool's result, unless it is an agent's: it names the type, and the model with its suffix."""
     cdef Text name
     cdef int more
     if r.at[0] != c'{':
@@ -412,6 +412,8 @@ cdef bint _tool_result(Reader* r) noexcept nogil:
         if not read_name(r, &name):
             return False
         if is_name(name, b"resolvedModel", 13) or is_name(name, b"resolved_model", 14):
+            return False
+        if is_name(name, b"agentType", 9) or is_name(name, b"agent_type", 10):
             return False
         if not skip_any(r):
             return False

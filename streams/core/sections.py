@@ -171,7 +171,7 @@ class Section:
     def just_one(self, *keys: str) -> None:
         """Note where not just one of these is there."""
         if not any(key in self._table for key in keys):
-            self.fault(keys[0], f"is missing: set it, {' or '.join(keys[1:])}")
+            self.fault(keys[0], f"is missing: set it, or {' or '.join(keys[1:])}")
         self.at_most_one(*keys)
 
     def at_most_one(self, *keys: str) -> None:

@@ -81,10 +81,14 @@ class ContextAnswers(RecordFacts):
         ]
 
     def subagents(self) -> list[Row]:
-        types: dict[str, list[ContextReading]] = defaultdict(list)
+        of_chains: dict[tuple[str, str], list[ContextReading]] = defaultdict(list)
         for _, data in self.readings:
             if data.chain != "main":
-                types[data.subagent_type or "unknown"].append(data)
+                of_chains[data.session_id, data.chain].append(data)
+        types: dict[str, list[ContextReading]] = defaultdict(list)
+        for readings in of_chains.values():
+            known = [each.subagent_type for each in readings if each.subagent_type]
+            types[max(known, default="unknown")].extend(readings)
         return [
             (
                 name,

@@ -11,6 +11,7 @@ from streams.cli.session_checkpoints import checkpoint_session
 from streams.cli.share.cleaning import Cleaning, names_of
 from streams.cli.share.share_command import share
 from tests.commands import Command
+from tests.linear_time import is_linear
 from tests.runtimes.opencode_database import OpencodeDatabase
 
 CANARIES = (
@@ -192,6 +193,16 @@ def test_a_session_of_a_runtimes_database_is_found_by_its_id(
         ("key sk-0123456789abcdefghij", "key [redacted key]"),
         ("drwxr-xr-x. 2 beth staff 96 a\nby beth", "drwxr-xr-x. 2 [name] staff 96 a\nby [name]"),
         (f"... of {HOMES}/...", "... of [path]"),
+        (
+            r'{"command": "a\n/srv/x/y b\nann\nsk-0123456789abcdefghij"}',
+            r'{"command": "a\n[path] b\n[name]\n[redacted key]"}',
+        ),
+        (r'{"command": "a\nC:\\Users\\ann\\x.py"}', r'{"command": "a\n[path]"}'),
+        (f"-v /a:{HOMES}/ann/site PATH=/usr/bin:/srv/x", "-v [path]:[path] PATH=[path]:[path]"),
+        (f'open "{HOMES}/ann/My Papers/Will.md" now', 'open "[path]" now'),
+        (rf'{{"path": "{HOMES}/ann/My Papers/Will.md"}}', '{"path": "[path]"}'),
+        (rf"cat {HOMES}/ann/My\ Papers/Will.md now", "cat [path] now"),
+        ("ssh 192.168.1.17 and version 2.1.332", "ssh [address] and version 2.1.332"),
     ],
 )
 def test_texts_are_cleaned_by_shape(text: str, clean: str) -> None:
@@ -205,3 +216,10 @@ def test_a_session_without_a_response_is_refused(tmp_path: Path) -> None:
     path.write_text("".join(each for each in lines if "compact_boundary" in each))
     with pytest.raises(StopError, match="no response has a size"):
         share(str(path), target=tmp_path / "shared.html", yes=True)
+
+
+@pytest.mark.parametrize(
+    "unit", ["/a", '"/a b', '"/a b/', "\\n/", "1.", "a@b.", "C:\\\\", "/a\\ ", "a://", "/home/"]
+)
+def test_cleaning_takes_linear_time(unit: str) -> None:
+    assert is_linear(lambda size: Cleaning(["ann"]).text(unit * (size // len(unit))), 200_000)

@@ -170,6 +170,8 @@ UNUSUAL: list[object] = [
     user("with a task", task_id="t1"),
     user(TOOL_RESULT, toolUseResult={"stdout": "x", "resolvedModel": "claude-opus-4-6[1m]"}),
     user(TOOL_RESULT, tool_use_result={"resolved_model": "claude-opus-4-6[1m]"}),
+    user(TOOL_RESULT, toolUseResult={"agentId": "a1", "agentType": "explorer"}),
+    user(TOOL_RESULT, tool_use_result={"agent_id": "a1", "agent_type": "explorer"}),
     {**RESPONSE, "isApiErrorMessage": True},
     {**RESPONSE, "is_sidechain": True},
     {**RESPONSE, "parentToolUseId": "toolu_1"},

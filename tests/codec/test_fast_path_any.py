@@ -86,6 +86,7 @@ NAMES = sorted(
         *("delta", "applied_edits", "text", "isMeta", "sessionId", "agentId", "task_id"),
         *("input_tokens_details", "cached_tokens", "responseId", "modelVersion", "request"),
         *("toolUseResult", "resolvedModel", "tool_use_result", "resolved_model"),
+        *("agentType", "agent_type", "agent_id"),
         *("isSidechain", "requestId", "parentUuid", "parentToolUseId", "forkedFrom", "version"),
     }
 )

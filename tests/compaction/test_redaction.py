@@ -44,6 +44,12 @@ SECRETS = {
     "option": ("mysql --password {} -u root", "hunter22"),
     "environment": ("export AWS_SECRET_ACCESS_KEY={}", "abcd/efgh+1234567890"),
     "json": ('{{"api_key": "{}"}}', LETTERS),
+    "after an escape": (r'{{"command": "a\n{}\nb"}}', "sk-" + LETTERS),
+    "after an escape of an escape": (r"a\\t{} b", "gh" + "p_" + LETTERS),
+    "after an escaped character": (r"a\u0027{}\u0027", "AKI" + "AIOSFODNN7EXAMPLE"),
+    "variable after an escape": (r'{{"command": "set\nPASS={}\nrun"}}', "hunter"),
+    "header after an escape": (r'{{"text": "a\r\nauthorization: Token {}"}}', LETTERS),
+    "option after an escape": (r'{{"command": "cd x\nmysql -p{} app"}}', "hunter"),
     "json in json": ('{{\\"client_secret\\": \\"{}\\"}}', LETTERS),
 }
 
@@ -149,6 +155,8 @@ def test_redacting_twice_changes_nothing_more(text: str) -> None:
         "authorization: token ",
         "a://b:c@",
         "A_PASS=",
+        "\\n",
+        "\\nmysql -p",
     ],
 )
 def test_time_is_linear(unit: str) -> None:

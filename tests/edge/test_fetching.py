@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contextgauge.errors import RetryError
-from contextgauge.kafka import zstd
 from contextgauge.kafka.options import translated
+from streams.edge.kafka import zstd
 from streams.edge.kafka.fetched_bytes import FetchedBytes
 from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.unpacking import LIMIT_BYTES
@@ -35,6 +35,8 @@ from tests.edge.fetching_kit import (
     ours,
     read,
 )
+
+pytestmark = pytest.mark.usefixtures("our_parts")
 
 ABORT, COMMIT = 0, 1
 PRODUCERS = (7, 8, 9)

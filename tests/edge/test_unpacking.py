@@ -160,6 +160,7 @@ def test_a_codec_that_there_is_not_is_reported_as_such() -> None:
             unpack(number, b"", LIMIT_BYTES)
 
 
+@pytest.mark.usefixtures("our_parts")
 def test_whatever_aiokafka_reads_is_bounded() -> None:
     content = bytes(300_000)
     for module in (codec, default_records, legacy_records):

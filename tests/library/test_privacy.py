@@ -201,13 +201,17 @@ def test_a_type_keeps_its_type() -> None:
 
 
 @pytest.mark.parametrize("name", ["toolUseResult", "tool_use_result"])
-def test_the_model_of_an_agents_result_keeps_its_suffix(name: str) -> None:
+def test_an_agents_result_keeps_its_type_and_the_suffix_of_its_model(name: str) -> None:
     model = "claude-opus-4-6[1m]"
     agent: dict[str, Any] = {"prompt": "secret", "resolvedModel": model, "secret": 1}
     bare = stripped(user([]) | {name: agent})
     assert bare[name] == {"resolvedModel": model, LEFT_OUT: 50}
     bare = stripped(user([]) | {name: {**agent, "resolvedModel": "claude-opus-4-6"}})
     assert bare[name] == {LEFT_OUT: 46}
+    typed = {"agentId": "a1b2", "agentType": "explorer"}
+    bare = stripped(user([]) | {name: {"content": ["secret"], **typed}})
+    assert {field: bare[name][field] for field in typed} == typed
+    assert "secret" not in str(bare)
 
 
 def test_content_nested_too_deeply_is_removed_whole() -> None:

@@ -20,6 +20,11 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 
+AFTER_ESCAPE: Final = r"(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})"
+"""After an escape in JSON, such as the n of `\\n`, a word begins: a call's arguments are JSON."""
+
+_START: Final = rf"(?:(?<![A-Za-z0-9])|{AFTER_ESCAPE})"
+
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?!-----)[^\"]){0,20000}"  # in JSON, no further than its text
@@ -27,7 +32,7 @@ _PRIVATE_KEY: Final = re.compile(
 )
 
 _KEY: Final = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
+    rf"{_START}(?:"
     r"sk-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic, OpenRouter and others
     r"|[prs]k_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9]{16,}"  # Stripe
     r"|A[KS]IA[0-9A-Z]{16}"  # AWS
@@ -42,13 +47,13 @@ _KEY: Final = re.compile(
 )
 
 _HEADER: Final = re.compile(
-    r"(?i)(\b(?:bearer|basic)\s{1,3})"
+    rf"(?i)({_START}(?:bearer|basic)\s{{1,3}})"
     r"(?:(?=[A-Za-z._~+/-]{0,40}[0-9=])[A-Za-z0-9._~+/-]{12,}={0,2}|[A-Za-z]{24,})"
 )
 """A digit or padding is needed, or more letters than words have: `basic` is a common word too."""
 
 _AUTHORIZATION: Final = re.compile(
-    r"(?i)(\bauthorization[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3}"
+    rf"(?i)({_START}authorization[\"'\\]{{0,3}}\s{{0,3}}[:=]\s{{0,3}}[\"'\\]{{0,3}}"
     r"(?:basic|bearer|token|key|api-?key|jwt|oauth|negotiate)\s{1,3})"
     r"(?!https?:)[A-Za-z0-9._~+/=:-]{8,}"
 )
@@ -68,14 +73,14 @@ _PARAMETER: Final = re.compile(
 _PLACE: Final = r"[\"'\\]{0,3}\s{0,3}(?::=|=>|=|:)\s{0,3}"
 
 _PASSWORD: Final = re.compile(
-    rf"(?i)((?:passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS|\bPASS(?==)))(?:{_PLACE}|(?<=--password)\s))"
+    rf"(?i)((?:passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS|{_START}PASS(?==)))(?:{_PLACE}|(?<=--password)\s))"
     r"(?:([\"'\\]{1,3})(?!\[redacted)[^\"'\\\n]{4,200}(?=\\?[\"'])"  # in quotes, anything
     r"|[^\s\"'\\,;&(){}\[\]<>$]{4,200}(?![\w(.\[]))"  # no call, no variable
 )
 
 _OPTION: Final = re.compile(
-    r"(\b(?:mysql|mysqldump|mysqladmin|mysqlimport|mariadb|mariadb-dump)\b[^\n|;&]{0,200}?\s-p[\"']?"
-    r"|\bsshpass\s{1,3}-p\s{0,3}[\"']?)"
+    rf"({_START}(?:mysql(?:dump|admin|import)?|mariadb(?:-dump)?)\b[^\n|;&]{{0,200}}?\s-p[\"']?"
+    rf"|{_START}sshpass\s{{1,3}}-p\s{{0,3}}[\"']?)"
     r"[^\s\"'\\$\[]{3,200}"
 )
 """Written at the option, without a name."""

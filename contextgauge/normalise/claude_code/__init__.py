@@ -25,6 +25,7 @@ from contextgauge.normalise.adapter import (
 )
 from contextgauge.normalise.claude_code import conversation, limits, messages, settings, texts
 from contextgauge.normalise.claude_code.fork import FORK, VERSION
+from contextgauge.normalise.fields import name
 from contextgauge.normalise.figure_sources import FigureColumn
 from contextgauge.normalise.installation import Installation
 from contextgauge.normalise.responses import CONTENT, DELTA, EVENT, RESPONSE, stream_event
@@ -59,9 +60,15 @@ _ANSWER: Final[Fields] = {
 """A context-usage answer."""
 
 
-def _model_of_result(result: dict[str, Json]) -> dict[str, Json]:
-    model = messages.resolved_model(result)
-    return {} if model is None else {messages.RESOLVED_MODEL[0]: model}
+def _of_subagent_result(result: dict[str, Json]) -> dict[str, Json]:
+    """Return what is read of a tool's result: only an agent's has a type."""
+    agent_type = name(result, *messages.AGENT_TYPE)
+    names: dict[str, Json] = {
+        messages.RESOLVED_MODEL[0]: messages.resolved_model(result),
+        messages.AGENT_ID[0]: name(result, *messages.AGENT_ID) if agent_type else None,
+        messages.AGENT_TYPE[0]: agent_type,
+    }
+    return {field: value for field, value in names.items() if value is not None}
 
 
 def _session_of_input(given: dict[str, Json]) -> dict[str, Json]:
@@ -86,7 +93,7 @@ _FIELDS: Final[Fields] = {
     ),
     **named(Words(texts.error_without_words), "compact_error compactError"),
     **named(Inside(_SESSION, Meaning.LONG_NAME), "forked_from forkedFrom"),
-    **named(Only(_model_of_result, Meaning.NAME), " ".join(messages.TOOL_RESULTS)),
+    **named(Only(_of_subagent_result, Meaning.NAME), " ".join(messages.TOOL_RESULTS)),
     **named(
         ByName(named(Meaning.NAME, "canonicalModel canonical_model")), "modelUsage model_usage"
     ),

@@ -28,7 +28,7 @@ from contextgauge.normalise.limit_signals import (
     ModelReport,
     ModelWindow,
     RuntimeWindows,
-    SuffixedModel,
+    SubagentResult,
 )
 from contextgauge.normalise.responses import (
     is_no_response,
@@ -72,7 +72,9 @@ _MARKS: Final = frozenset(
 COUNTED_LINE: Final = (UserLine(True, None, None, None),)  # noqa: FBT003 -- as the field says
 TOOL_RESULTS: Final = ("toolUseResult", "tool_use_result")
 RESOLVED_MODEL: Final = ("resolvedModel", "resolved_model")
-"""Where an agent's result on a `user` line names the model that ran it."""
+AGENT_ID: Final = ("agentId", "agent_id")
+AGENT_TYPE: Final = ("agentType", "agent_type")
+"""Where an agent's result on a `user` line names the model that ran it, the agent and its type."""
 _EXHAUSTED: Final[tuple[ExhaustedReason, ...]] = (
     "prompt_too_long",
     "blocking_limit",
@@ -113,8 +115,7 @@ def user(body: Body) -> tuple[Signal, ...]:
     message = body.get("message")
     content = message.get("content") if isinstance(message, dict) else message
     begin = first_text(content)
-    resolved = resolved_model(body.get(TOOL_RESULTS[0], body.get(TOOL_RESULTS[1])))
-    signals: list[Signal] = [] if resolved is None else [SuffixedModel(resolved)]
+    signals = _subagent_result(body.get(TOOL_RESULTS[0], body.get(TOOL_RESULTS[1])))
     if not begin.startswith(_MARKUP) and body.keys().isdisjoint(_MARKS):
         return (*signals, *COUNTED_LINE) if signals else COUNTED_LINE
     command = COMMAND.match(begin)
@@ -146,10 +147,18 @@ def system(body: Body) -> tuple[Signal, ...]:
     return () if reader is None else reader(body)
 
 
-def resolved_model(result: Json) -> str | None:
-    """Return the model that an agent's result names with a `[1m]`-like suffix (R12)."""
+def _subagent_result(result: Json) -> list[Signal]:
     if not isinstance(result, dict):
-        return None
+        return []
+    resolved = resolved_model(result)
+    agent_id, agent_type = name(result, *AGENT_ID), name(result, *AGENT_TYPE)
+    if agent_id is None or agent_type is None:
+        return [] if resolved is None else [SubagentResult(resolved, None, None)]
+    return [SubagentResult(resolved, agent_id, agent_type)]
+
+
+def resolved_model(result: dict[str, Json]) -> str | None:
+    """Return the model that an agent's result names with a `[1m]`-like suffix (R12)."""
     model = name(result, *RESOLVED_MODEL)
     if model is None or base_name(model)[1] is None or model.split() != [model]:
         return None

@@ -9,29 +9,41 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from contextgauge.compaction.summarisers.redaction import Redaction
+from contextgauge.compaction.summarisers.redaction import AFTER_ESCAPE, Redaction
 
 _HOST: Final = r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
+_DRIVE: Final = rf"(?:\b|{AFTER_ESCAPE})[A-Za-z]:"
 
 _ADDRESS: Final = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'`<>()\[\]{}\\]{1,2000}"
     rf"|(?:[\w.+-]{{1,64}}@)?{_HOST}:[\w~.-]{{1,100}}/[\w./~-]{{1,300}}"  # as scp has it
     rf"|[\w.+-]{{1,64}}@{_HOST}"
+    r"|\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}\b"
 )
 
 _REPOSITORY: Final = re.compile(r"[:/]([\w.-]{1,64})/([\w.-]{1,64})\.git\b")
 """Whose a repository is, and its name, in the address that it is fetched from."""
 
 _HOME: Final = re.compile(
-    r"(?:/(?:home|Users|export/home)/|\b[A-Za-z]:[\\/]{1,2}Users[\\/]{1,2})([\w.@-]{1,64})"
+    rf"(?:/(?:home|Users|export/home)/|{_DRIVE}[\\/]{{1,2}}Users[\\/]{{1,2}})([\w.@-]{{1,64}})"
 )
 """The user of a home directory."""
 
+_ROOT: Final = rf"(?:{_DRIVE}[\\/]{{1,2}}|\\\\[\w.-]|(?:(?<![\w./<])|{AFTER_ESCAPE})~?/)"
+"""A drive, a share, the root or a home."""
+
+_PART: Final = r"(?:[\w.@+%=~#-]|\\{1,2}[ ]){1,255}"
+
+_SPACED: Final = r"[\w.@+%=~# -]{1,255}"
+
 _PATH: Final = re.compile(
-    r"(?:\b[A-Za-z]:[\\/]|\\\\[\w.-]|(?<![\w.:/<])~?/)"  # a drive, a share, the root or a home
-    r"(?:[\w.@+%=~#-]{1,255}[\\/]{1,2}){0,40}[\w.@+%=~#-]{1,255}/?"
+    rf"(?<=[\"']){_ROOT}(?:{_SPACED}[\\/]{{1,2}}){{1,40}}{_SPACED}/?(?=\\?[\"'])"
+    rf"|{_ROOT}(?:{_PART}[\\/]{{1,2}}){{0,40}}{_PART}/?"
 )
-"""Absolute: of a relative one nothing tells whose it is. `</div>` and URLs are none."""
+"""Absolute: of a relative one nothing tells whose it is. `</div>` and URLs are none.
+
+Spaces belong to it where they are escaped, or where it is all that is between quotes.
+"""
 
 _OWNER: Final = re.compile(
     r"(?m)^[bcdlps-](?:[r-][w-][xsStT-]){3}[.+@]?[ ]{1,9}[0-9]{1,9}[ ]{1,9}([\w.@-]{1,64})[ ]"
@@ -60,12 +72,9 @@ class Cleaning:
     def __init__(self, names: Iterable[str]) -> None:
         self._redaction = Redaction()
         self._counts: Counter[str] = Counter()
-        ordered = sorted(names, key=len, reverse=True)
-        self._names = (
-            re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(map(re.escape, ordered))})(?![^\W_])")
-            if ordered
-            else None
-        )
+        ordered = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+        start = rf"(?:(?<![^\W_])|{AFTER_ESCAPE})"
+        self._names = re.compile(rf"(?i){start}(?:{ordered})(?![^\W_])") if ordered else None
 
     def text(self, text: str) -> str:
         """Return a text without secrets, addresses, paths and names."""

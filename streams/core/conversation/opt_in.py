@@ -3,21 +3,16 @@
 The content is what a TOML parser gives.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from contextgauge.units import DAY_MS, MIB
 from streams.core.alerts.rules import Patterns
+from streams.core.sections import Fault, Section, Table
 
 SECTION: Final = "conversations"
 _ANY: Final = Patterns()
 _PATTERNS: Final = ("agents", "projects", "sessions")
-_LIMITS: Final[Mapping[str, tuple[int, int]]] = {
-    "idle_days": (1, 365),
-    "max_mib": (1, 256),
-    "max_messages": (100, 1_000_000),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,59 +43,23 @@ class KeptConversations:
         return self.sessions.fit(session)
 
 
-def check_kept(content: Mapping[str, object]) -> tuple[KeptConversations | None, list[str]]:
-    """Return whose text is kept by a file's content, and what is wrong with it.
-
-    Neither, where the file has no such section.
-    """
-    section = content.get(SECTION)
-    if section is None:
-        return None, []
-    if not isinstance(section, Mapping):
-        return None, [f"{SECTION} is not a table: write [{SECTION}]"]
-    faults = [
-        f"{key} is unknown: there are {', '.join((*_PATTERNS, *_LIMITS))}"
-        for key in section
-        if key not in _PATTERNS and key not in _LIMITS
-    ]
-    patterns = {key: _patterns(section, key, faults) for key in _PATTERNS}
-    if not faults and not any(each.texts for each in patterns.values()):
-        faults.append(
-            f'[{SECTION}] names no session: give {", ".join(_PATTERNS)}, or sessions = ["*"] '
-            "for all"
+def check_kept(content: Table) -> tuple[KeptConversations | None, list[Fault]]:
+    """Return whose text is kept by a file's content, or what is wrong with it."""
+    faults: list[Fault] = []
+    top = Section(content, (), faults)
+    section = top.table(SECTION)
+    agents, projects, sessions = (Patterns(section.texts(key)) for key in _PATTERNS)
+    kept = KeptConversations(
+        agents=agents,
+        projects=projects,
+        sessions=sessions,
+        idle_ms=section.number("idle_days", 1, 365, default=7) * DAY_MS,
+        max_bytes=section.number("max_mib", 1, 256, default=8) * MIB,
+        max_messages=section.number("max_messages", 100, 1_000_000, default=20_000),
+    )
+    section.no_others()
+    if not faults and not any((agents.texts, projects.texts, sessions.texts)):
+        top.fault(
+            SECTION, f'names no session: give {", ".join(_PATTERNS)}, or sessions = ["*"] for all'
         )
-    limits = {key: _limit(section, key, faults) for key in _LIMITS}
-    if faults:
-        return None, faults
-    default = KeptConversations()
-    return KeptConversations(
-        agents=patterns["agents"],
-        projects=patterns["projects"],
-        sessions=patterns["sessions"],
-        idle_ms=_or(limits["idle_days"], DAY_MS, default.idle_ms),
-        max_bytes=_or(limits["max_mib"], MIB, default.max_bytes),
-        max_messages=_or(limits["max_messages"], 1, default.max_messages),
-    ), []
-
-
-def _or(value: int | None, unit: int, default: int) -> int:
-    return default if value is None else value * unit
-
-
-def _patterns(section: Mapping[str, object], key: str, faults: list[str]) -> Patterns:
-    value = section.get(key, [])
-    listed = value if isinstance(value, list) else [value]
-    texts = tuple(each for each in listed if isinstance(each, str) and each.strip())
-    if len(texts) < len(listed):
-        faults.append(f'{key} is not a list of strings: write it as ["one", "another"]')
-    return Patterns(texts)
-
-
-def _limit(section: Mapping[str, object], key: str, faults: list[str]) -> int | None:
-    value, (least, most) = section.get(key), _LIMITS[key]
-    if value is None:
-        return None
-    if type(value) is not int or not least <= value <= most:
-        faults.append(f"{key} must be a whole number of {least} to {most}")
-        return None
-    return value
+    return (None if faults else kept), faults

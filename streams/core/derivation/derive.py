@@ -13,7 +13,7 @@ from contextgauge.normalise.limit_signals import (
     ModelReport,
     OwnWindow,
     RuntimeWindows,
-    SuffixedModel,
+    SubagentResult,
     TurnModel,
 )
 from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
@@ -222,7 +222,11 @@ def _chain_of(facts: KnownFacts, normal: Normal) -> tuple[str, Mapping[str, str]
                 # The oldest leaves: there are as many as a session has chains.
                 del learned[next(iter(learned))]
             aliases = learned
-    return _NOT_MAIN if name == MAIN_CHAIN else name, aliases
+    return _not_main(name), aliases
+
+
+def _not_main(name: str) -> str:
+    return _NOT_MAIN if name == MAIN_CHAIN else name
 
 
 def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 -- one arm per signal
@@ -260,8 +264,8 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
                 step.hint = signal.trigger
         case ModelReport():
             limits.apply_model(step, signal)
-        case SuffixedModel():
-            limits.apply_suffixed(step, signal)
+        case SubagentResult():
+            _take_result(step, signal)
         case TurnModel():
             limits.apply_turn_model(step, signal)
         case Thread():
@@ -280,6 +284,14 @@ def _apply(step: Step, signal: Signal) -> None:  # noqa: C901, PLR0912, PLR0915 
             readings.micro_compact(step, signal)
         case _:
             assert_never(signal)
+
+
+def _take_result(step: Step, result: SubagentResult) -> None:
+    """Take what a subagent's result says: the type of its chain, whose lines may follow."""
+    if result.agent_id is not None and result.subagent_type is not None:
+        step.name_type(_not_main(result.agent_id), result.subagent_type)
+    if result.model is not None:
+        limits.apply_suffixed(step, result.model)
 
 
 def _take_head(step: Step, head: Thread) -> None:

@@ -11,7 +11,6 @@ from contextgauge.normalise.limit_signals import (
     ModelReport,
     OwnWindow,
     RuntimeWindows,
-    SuffixedModel,
     TurnModel,
 )
 from contextgauge.normalise.runtimes import DEFAULT_WINDOW_OF, OWN_WINDOWS_OF
@@ -122,9 +121,9 @@ def apply_model(step: Step, message: ModelReport) -> None:
     set_model(step, MAIN_CHAIN, base)
 
 
-def apply_suffixed(step: Step, message: SuffixedModel) -> None:
-    """Take what a model's suffix means; no chain's model changes."""
-    _take_suffix(step, *base_name(message.model))
+def apply_suffixed(step: Step, model: str) -> None:
+    """Take what the suffix of a model's name means; no chain's model changes."""
+    _take_suffix(step, *base_name(model))
 
 
 def apply_turn_model(step: Step, message: TurnModel) -> None:

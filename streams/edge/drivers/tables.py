@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from ssl import SSLContext
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from contextgauge.errors import ConfigError
@@ -12,6 +12,7 @@ from contextgauge.ports import Clock
 from contextgauge.settings.secrets import read_secret
 from contextgauge.tls_files import TlsFiles, context_of
 from contextgauge.user_folders import expanded
+from streams.core.sections import Fault, Section, Table
 from streams.edge.drivers.app_server import AppServerPlace
 from streams.edge.drivers.claude_code import ClaudeCodeDriver
 from streams.edge.drivers.codex import CodexDriver
@@ -44,66 +45,49 @@ def driver_of(name: str, content: object, clock: Clock) -> Driver:
         raise ConfigError(f"[drivers.{name}] is unknown: use {', '.join(_READERS)}")
     if not isinstance(content, Mapping):
         raise ConfigError(f"drivers.{name} is not a table: write [drivers.{name}]")
-    table = _Table(f"[drivers.{name}]", content)
+    table = _Table(name, content)
     make = _READERS[name](table, clock)
-    table.check()
+    table.no_others()
+    if faults := table.all_faults():
+        raise ConfigError("\n".join(faults))
     return make()
 
 
-class _Table:
-    """One table, which knows what was read of it, and all that is wrong with it."""
+class _Table(Section):
+    """One driver's table, with what the drivers need of the environment and of files."""
 
-    def __init__(self, where: str, content: Mapping[str, object]) -> None:
-        self.where, self._rest = where, dict(content)
-        self._faults: list[str] = []
+    def __init__(self, name: str, content: Table) -> None:
+        self._noted: list[Fault] = []
+        super().__init__(content, (), self._noted)
+        self._where, self._elsewhere = f"[drivers.{name}]: ", list[str]()
 
-    def fault(self, problem: str) -> None:
-        """Note what is wrong."""
-        self._faults.append(f"{self.where}: {problem}")
-
-    def text(self, key: str) -> str | None:
-        value = self._rest.pop(key, None)
-        if isinstance(value, str) and value.strip():
-            return value
-        if value is not None:
-            self.fault(f"{key} is not a text")
-        return None
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value: Any = self._rest.pop(key, None)
-        if value is None:
-            return ()
-        if not isinstance(value, list) or not value or not all(isinstance(e, str) for e in value):
-            self.fault(f'{key} is not a list of texts: write ["codex", "app-server"]')
-            return ()
-        return tuple(value)
-
-    def has(self, key: str) -> bool:
-        """Return whether a key is there, right or wrong, and was not read yet."""
-        return key in self._rest
+    def all_faults(self) -> list[str]:
+        """Return a line for each fault."""
+        of_keys = [f"{self._where}{fault.path[-1]} {fault.problem}" for fault in self._noted]
+        return of_keys + self._elsewhere
 
     def seconds(self, key: str, default: float) -> float:
-        value = self._rest.pop(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            self.fault(f"{key} is not a number of seconds")
+        """Return a number of seconds; the default where it is missing or wrong."""
+        value = self.value(key)
+        if value is None:
             return default
-        if not 1 <= value <= _LONGEST_S:
-            self.fault(f"{key} is not between 1 and {_LONGEST_S:g} seconds")
-        return float(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 1 <= value <= _LONGEST_S:  # type: ignore[operator]  # a number
+            self.fault(key, f"is {value!r}: give a number of seconds, 1 to {_LONGEST_S:g}")
+            return default
+        return float(value)  # type: ignore[arg-type]  # likewise
 
     def secret(self, key: str) -> str | None:
         """Return a secret from the variable or file that `key_env` or `key_file` names."""
         variable, file = self.text(f"{key}_env"), self.text(f"{key}_file")
-        if variable is not None and file is not None:
-            self.fault(f"use {key}_env or {key}_file, not both")
-            return None
+        self.at_most_one(f"{key}_env", f"{key}_file")
         if file is not None:
             path = Path(expanded(file))
-            return noted(self._faults, lambda: read_secret(path, f"{self.where}: {key}_file"))
+            return noted(self._elsewhere, lambda: read_secret(path, f"{self._where}{key}_file"))
         if variable is None:
             return None
         if not (value := os.environ.get(variable, "").strip()):
-            self.fault(f"{key}_env names {variable}, which is not set: set it")
+            self.fault(f"{key}_env", f"names {variable}, which is not set: set it")
         return value
 
     def url(self, schemes: tuple[str, ...]) -> str | None:
@@ -120,28 +104,22 @@ class _Table:
             good = False
         if not good:
             forms = " or ".join(f"{scheme}://…" for scheme in schemes)
-            self.fault(f"url is not valid: write {forms}")
+            self.fault("url", f"is not valid: write {forms}")
         return url
 
     def authorities(self) -> SSLContext | None:
         """Return the context of `ca_file`; None: the system's authorities."""
         if (file := self.text("ca_file")) is None:
             return None
-        files = TlsFiles(variables=f"{self.where}: ", ca_file=expanded(file))
-        return noted(self._faults, lambda: context_of(files))
-
-    def check(self) -> None:
-        """Raise ConfigError for all that is wrong, and for each key that nothing reads."""
-        for key in self._rest:
-            self.fault(f"unknown key {key!r}: remove it")
-        if self._faults:
-            raise ConfigError("\n".join(self._faults))
+        files = TlsFiles(variables=self._where, ca_file=expanded(file))
+        return noted(self._elsewhere, lambda: context_of(files))
 
 
 def _codex(table: _Table, clock: Clock) -> Callable[[], Driver]:
-    if table.has("url") == table.has("command"):
-        table.fault("set either url, of a running app server, or command, to start one")
+    table.just_one("url", "command")
     url, command = table.url(("ws", "wss", "unix")), table.texts("command")
+    if isinstance(table.value("command"), str):
+        table.fault("command", 'is one string: write ["codex", "app-server"]')
     place = AppServerPlace(url, command, table.secret("token"), table.authorities())
     timeout_s = table.seconds("timeout_s", COMPACTION_S)
     return lambda: CodexDriver(place, clock, timeout_s)
@@ -151,7 +129,7 @@ def _opencode(table: _Table, clock: Clock) -> Callable[[], Driver]:
     url = table.url(("http", "https")) or OPENCODE_URL
     model = table.text("model")
     if model is not None and not all(model.partition("/")):
-        table.fault("model is not valid: write provider/model")
+        table.fault("model", "is not valid: write provider/model")
     place = OpencodePlace(
         url, table.text("username") or "opencode", table.secret("password"), table.authorities()
     )

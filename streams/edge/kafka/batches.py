@@ -14,11 +14,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.codec import gzip_encode, lz4_encode, snappy_encode
 from aiokafka.producer.message_accumulator import BatchBuilder
 
-from contextgauge.kafka import zstd
 from contextgauge.kafka.client import append
 from contextgauge.kafka.options import KafkaOptions
 from contextgauge.ports import NewRecord
 from streams import compiled
+from streams.edge.kafka import zstd
 from streams.edge.kafka.checksum import crc32c
 
 _encode: Final = compiled.batches().encode

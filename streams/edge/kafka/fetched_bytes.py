@@ -1,6 +1,6 @@
 """aiokafka's batches of a partition, bounded, and read whatever their headers' names are.
 
-They take the place of its own for as long as a consumer of ours runs.
+They and what unpacks them stand for its own as long as a consumer of ours runs.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
 from aiokafka.record.memory_records import MemoryRecords
 
 from contextgauge.errors import ConfigError
-from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most
+from streams.edge.kafka.unpacking import LIMIT_BYTES, UnpackedTooLargeError, at_most, decoders
 from streams.edge.kafka.unreadable import UnreadableError, count_of, unreadable
 
 _LENGTH: Final = Struct(">i")
@@ -157,15 +157,16 @@ TESTED: Final = "0.14."
 """Versions of aiokafka whose inner parts are as they are used here."""
 
 
-class _TakenPlace:
-    """The place in aiokafka that `FetchedBytes` takes for as long as a consumer of ours runs."""
+class _TakenParts:
+    """The inner parts of aiokafka that ours stand for as long as a consumer of ours runs."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._holders = 0
+        self._theirs: list[tuple[Any, str, Any]] = []
 
     def take(self) -> None:
-        """Take the place. Raises ConfigError on a version of aiokafka that was not tested."""
+        """Put ours in. Raises ConfigError on a version of aiokafka that was not tested."""
         if not aiokafka.__version__.startswith(TESTED):
             raise ConfigError(
                 f"aiokafka {aiokafka.__version__} was not tested, and its inner parts are used to "
@@ -173,14 +174,21 @@ class _TakenPlace:
             )
         with self._lock:
             self._holders += 1
-            fetcher.MemoryRecords = FetchedBytes
+            if self._theirs:
+                return
+            for module, name, part in ((fetcher, "MemoryRecords", FetchedBytes), *decoders()):
+                self._theirs.append((module, name, getattr(module, name)))
+                setattr(module, name, part)
 
     def leave(self) -> None:
-        """Give the place back with the last consumer."""
+        """Put theirs back with the last consumer."""
         with self._lock:
             self._holders -= 1
-            if not self._holders:
-                fetcher.MemoryRecords = MemoryRecords
+            if self._holders:
+                return
+            for module, name, part in self._theirs:
+                setattr(module, name, part)
+            self._theirs.clear()
 
 
-place: Final = _TakenPlace()
+parts: Final = _TakenParts()

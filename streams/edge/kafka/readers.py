@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 
 from contextgauge.kafka.diagnosis import connecting
 from contextgauge.kafka.options import KafkaOptions, translated
-from streams.edge.kafka.fetched_bytes import place
+from streams.edge.kafka.fetched_bytes import parts
 from streams.edge.kafka.fetching import Fetched
 from streams.edge.kafka.membership import GroupConfiguration, assignor_of
 from streams.edge.kafka.unreadable import UnreadableError
@@ -262,12 +262,12 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
     ) -> None:
         super().__init__(**arguments)
         self._options, self._as_log_records = options, as_log_records
-        self._has_place = False
+        self._has_parts = False
 
     async def start(self) -> None:
         """Connect. Raises ConfigError on a version of aiokafka that was not tested."""
-        place.take()
-        self._has_place = True
+        parts.take()
+        self._has_parts = True
         await super().start()
         fetcher = self._fetcher
         fetcher._records = Fetched(  # noqa: SLF001 -- no option
@@ -291,9 +291,9 @@ class Consumer(AIOKafkaConsumer):  # type: ignore[misc]  # aiokafka is not typed
             stopping.result()
         finally:
             stopping.cancel()
-            if self._has_place:
-                self._has_place = False
-                place.leave()
+            if self._has_parts:
+                self._has_parts = False
+                parts.leave()
 
 
 def known_in(

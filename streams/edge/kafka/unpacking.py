@@ -5,8 +5,8 @@ of zstd), or has a bound by its blocks (lz4, the rest of zstd): what is below th
 decompressed at once, anything else in pieces until the limit.
 
 aiokafka has no limit, a slower way of reading gzip, and a library that takes 2.5 times as long for
-zstd. Importing this module puts the functions here in the place of its own, so that all that reads
-batches is bounded.
+zstd: while a consumer of ours runs, the functions here are in the place of its own
+(`fetched_bytes.py`), so that all that reads batches is bounded.
 """
 
 import re
@@ -253,15 +253,12 @@ def _bounded(codec: int, payload: Payload) -> bytes:
     return unpack(codec, payload, _unpacking.most)
 
 
-def _take_place() -> None:
-    """Put the functions where aiokafka looks them up: compiled, or in Python."""
+def decoders() -> Iterator[tuple[Any, str, Callable[[Payload], bytes]]]:
+    """Yield where aiokafka looks functions up, compiled or in Python: module, name, and ours."""
     names = ("default_records", "legacy_records")
     compiled = [sys.modules.get(f"aiokafka.record._crecords.{name}") for name in names]
     modules: Iterator[Any] = chain([aiokafka_codec, default_records, legacy_records], compiled)
     for module in modules:
         for number, name in enumerate(CODECS):
             if hasattr(module, f"{name}_decode"):
-                setattr(module, f"{name}_decode", partial(_bounded, number))
-
-
-_take_place()
+                yield module, f"{name}_decode", partial(_bounded, number)

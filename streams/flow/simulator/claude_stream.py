@@ -10,6 +10,7 @@ from streams.flow.simulator.claude_message import (
 )
 from streams.flow.simulator.session import (
     NO_TOKENS,
+    SUBAGENT_TYPE,
     CompactionAttempt,
     EndReason,
     ModelResponse,
@@ -257,7 +258,7 @@ class ClaudeStream(ClaudeSession):
             body["parent_tool_use_id"] = chain.tool_use_id
             if chain.agent_id is not None:
                 body["agent_id"] = chain.agent_id
-                body["subagent_type"] = "general-purpose"
+                body["subagent_type"] = SUBAGENT_TYPE
         if self.plan.has_timestamps and (kind in _TIMED or self.plan.is_late):
             body["timestamp"] = iso(self.now_ms)
         body.setdefault("uuid", self.random.uuid())

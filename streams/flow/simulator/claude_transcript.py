@@ -13,6 +13,7 @@ from streams.flow.simulator.claude_message import (
 )
 from streams.flow.simulator.session import (
     CHARACTERS_PER_TOKEN,
+    SUBAGENT_TYPE,
     CompactionAttempt,
     ModelResponse,
     SimulatedChain,
@@ -74,12 +75,14 @@ class ClaudeTranscript(ClaudeSession):
     def subagent_result(self, subagent: SimulatedChain) -> None:
         """Write the result of the tool that ran the subagent, with the subagent's totals."""
         total = SimulatedTokens(3, subagent.new_tokens, subagent.cached_tokens, 200)
-        totals: Json = {
+        totals: dict[str, Json] = {
             "status": "completed",
             "totalTokens": total.used + total.output,
             "totalToolUseCount": 2,
             "usage": usage_object(total, total.output),
         }
+        if not self.plan.is_early:
+            totals |= {"agentId": subagent.agent_id, "agentType": SUBAGENT_TYPE}
         self._user(self.main, self._result_block(self.random.text(500)), toolUseResult=totals)
 
     def compact(self, chain: SimulatedChain, attempt: CompactionAttempt) -> bool:

@@ -90,6 +90,9 @@ class SimulatedTokens(NamedTuple):
 
 NO_TOKENS = SimulatedTokens(0, 0, 0, 0)
 
+SUBAGENT_TYPE = "general-purpose"
+"""The type of Claude Code's subagents that have no other."""
+
 
 @dataclass(slots=True)
 class SimulatedChain:

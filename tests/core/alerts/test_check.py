@@ -169,7 +169,7 @@ def test_omitted_options_have_defaults() -> None:
         (
             '[[targets]]\nname = "ops"\n' + PRESSURE,
             ("targets", 0, "url"),
-            "is missing: set it, url_env or url_file",
+            "is missing: set it, or url_env or url_file",
         ),
         (
             TARGET + 'url_env = "X"\n' + PRESSURE,

@@ -1,5 +1,7 @@
 """The records: the envelope, common fields, order."""
 
+from typing import Any
+
 import pytest
 
 from schemas.records import (
@@ -24,6 +26,7 @@ from tests.core.given import (
     side,
     system,
     token_count,
+    user,
 )
 
 
@@ -97,6 +100,37 @@ def test_common_a_subagents_type_stays_with_its_chain() -> None:
     assert one(given.take(assistant("m", read=9)), ContextReading).subagent_type is None
     changed = given.take(side(assistant("u", read=9), subagentType="planner"))
     assert one(changed, ContextReading).subagent_type == "planner"
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [("toolUseResult", "agentId", "agentType"), ("tool_use_result", "agent_id", "agent_type")],
+)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_r2_a_subagents_result_names_its_type(
+    spelling: tuple[str, str, str], *, is_first: bool
+) -> None:
+    outer, agent_id, agent_type = spelling
+    result: dict[str, Any] = {outer: {agent_id: "a1b2", agent_type: "explorer", "totalTokens": 9}}
+    given = session() if is_first else session(side(assistant("s", read=9)))
+    assert given.take(user(**result)) == []
+    assert one(given.take(side(assistant("t", read=9))), ContextReading).subagent_type == "explorer"
+    assert one(given.take(assistant("m", read=9)), ContextReading).subagent_type is None
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"agentId": "a1b2"},
+        {"agentType": "explorer"},
+        {"agentId": "a1b2", "agentType": 7},
+        {"agentId": "main", "agentType": "explorer"},
+    ],
+)
+def test_r2_a_result_without_agent_or_type_names_no_type(result: dict[str, object]) -> None:
+    given = session(side(assistant("s", read=9)), user(toolUseResult=result))
+    assert one(given.take(side(assistant("t", read=9))), ContextReading).subagent_type is None
+    assert one(given.take(assistant("m", read=9)), ContextReading).subagent_type is None
 
 
 def test_common_main_never_has_a_subagent_type() -> None:

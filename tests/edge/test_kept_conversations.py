@@ -6,7 +6,7 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from contextgauge.units import DAY_MS, MIB
-from streams.edge.control.conversations_file import read_kept
+from streams.edge.control.service_file import read_kept
 
 
 def written(folder: Path, text: str) -> Path:
@@ -42,7 +42,7 @@ def test_bounds_can_be_set(tmp_path: Path) -> None:
         ("", "no section"),
         ("conversations = 1\n", "is not a table"),
         ("[conversations]\n", "names no session"),
-        ("[conversations]\nsession = 'a'\n", "session is unknown"),
+        ("[conversations]\nsession = 'a'\n", "toml:2: session is not known here .*'sessions'"),
         ("[conversations]\nsessions = [1]\n", "not a list of strings"),
         ("[conversations]\nsessions = '*'\nidle_days = 0\n", "1 to 365"),
         ("[conversations\n", "not valid TOML"),
