@@ -8,8 +8,8 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.normalise import session_of
-from contextgauge.records import Json
 from schemas.messages import DeadLetter
+from schemas.records import Json
 from streams import codec
 from streams.cli.exits import Exit
 from streams.cli.inputs import LeftOut, is_path, own_sources, sources_of

@@ -17,8 +17,8 @@ from contextgauge.json_codec import dumps, dumps_indented
 from contextgauge.normalise.adapter import Adapter
 from contextgauge.normalise.fork_form import ForkForm, NewFork, PastCompaction
 from contextgauge.normalise.runtimes import ADAPTERS
-from contextgauge.records import Json
 from contextgauge.user_folders import expanded
+from schemas.records import Json
 from schemas.views import Compaction
 from streams.cli.screen.figures import count, exact, safe
 from streams.cli.screen.lines import is_terminal, write_lines

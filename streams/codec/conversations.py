@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from contextgauge.compaction.reading.session_conversation import SessionConversation
 from contextgauge.errors import ConfigError, VersionError
 from contextgauge.json_codec import dumps, loads
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.conversation.fold import ConversationFold
 
 FORMAT_VERSION: Final = 1

@@ -1,7 +1,7 @@
 """Costs as JSON: amounts are decimal text in US dollars, with their basis."""
 
 from contextgauge.pricing import Cost
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.costs import CompactionProfit, SessionCosts
 
 

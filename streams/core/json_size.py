@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from contextgauge.records import Json
+from schemas.records import Json
 
 _NUMBER_BYTES: Final = 12
 _QUOTES: Final = 3

@@ -108,12 +108,8 @@ class LogPlace(NamedTuple):
     digest: str | None = None
 
     def is_of(self, topic_id: str) -> bool:
-        """Return whether it is in the topic of this id, as far as both ids are known.
-
-        Some views have their topic's id with hyphens.
-        """
-        own, other = self.topic_id.replace("-", ""), topic_id.replace("-", "")
-        return not own or not other or own == other
+        """Return whether it is in the topic of this id, as far as both ids are known."""
+        return not self.topic_id or not topic_id or self.topic_id == topic_id
 
 
 SCATTERED: Final = -1

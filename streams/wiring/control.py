@@ -32,7 +32,7 @@ from streams.flow.control.control_loop import ControlLoop, Opener
 from streams.flow.control.decisions.compaction_decisions import GROUP as DECISIONS_GROUP
 from streams.flow.control.decisions.compaction_decisions import DecisionPorts, Decisions, Topics
 from streams.flow.control.decisions.rule_guard import RuleGuard, RuleGuardPorts
-from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
+from streams.flow.control.session_owners import AgentLookup, OwnerOf, no_owner
 from streams.flow.control.topics_watch import watch_until_stopped
 from streams.ports import AlertMemory, Clock, Log, RecordStream, WebhookResult
 from streams.settings import Settings
@@ -89,7 +89,7 @@ async def control(
         needed = read if service is None else (*read, AGENT_MESSAGES, CONTEXT_COMMANDS)
         names = [settings.topic(each).name for each in needed]
         topics = await retry.run(known_topics, log, clock, names)
-        owner_of: OwnerOf = _no_owner
+        owner_of: OwnerOf = no_owner
         if settings.redis_url is not None:
             views = wiring.redis_views(settings)
             asked = wiring.asked_contexts(settings)
@@ -249,10 +249,6 @@ async def try_targets(
     finally:
         for webhook in webhooks.values():
             await webhook.stop()
-
-
-async def _no_owner(_session_id: str) -> Owner:
-    return Owner()
 
 
 def _webhooks(

@@ -16,7 +16,7 @@ from streams.edge.otlp.backend import ExportedSignals, OtlpBackend
 from streams.flow.common.retry import RetryLoop
 from streams.flow.common.together import together
 from streams.flow.common.topic_watch import known_topics
-from streams.flow.control.session_owners import AgentLookup, Owner, OwnerOf
+from streams.flow.control.session_owners import AgentLookup, OwnerOf, no_owner
 from streams.flow.control.topics_watch import watch_until_stopped
 from streams.flow.otel.otel_worker import GROUP, OtelPorts, OtelWorker
 from streams.wiring.context import WorkerContext
@@ -44,7 +44,7 @@ async def send_records(
         retry = RetryLoop(worker, "kafka")
         await retry.run(log.start)
         topics = await retry.run(known_topics, log, worker.clock, [topic])
-        owner_of: OwnerOf = _no_owner
+        owner_of: OwnerOf = no_owner
         if settings.redis_url is not None:
             views = wiring.redis_views(settings)
             exits.push_async_callback(views.stop)
@@ -66,7 +66,3 @@ async def send_records(
             with_events=wanted.events,
         )
         await together([watch_until_stopped(worker, log, topics), OtelWorker(ports).run()])
-
-
-async def _no_owner(_session_id: str) -> Owner:
-    return Owner()

@@ -11,7 +11,7 @@ from schemas.topics import (
     DAY_MS,
     DEAD_LETTERS,
 )
-from streams.edge.control.service_file import read_kept
+from streams.edge.control.kept_conversations import read_kept
 from streams.flow.conversations.config import GROUP as CONVERSATIONS_GROUP
 from streams.flow.conversations.config import ConversationsConfig, ConversationsPorts
 from streams.flow.conversations.worker import run_conversations

@@ -36,7 +36,7 @@ def test_check_names_what_is_wrong_with_whose_text_is_kept(tmp_path: Path) -> No
     file = tmp_path / "compaction.toml"
     file.write_text(RULE + "[conversations]\nproject = 7\n")
     result = CliRunner().invoke(app, ["control", "--check", str(file)])
-    assert "project is unknown" in str(result.exception)
+    assert "project is not known here" in str(result.exception)
 
 
 def test_check_lists_what_is_wrong_in_all_parts_at_once(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_check_lists_what_is_wrong_in_all_parts_at_once(tmp_path: Path) -> None:
     for place, part in (
         ("compaction.toml:6: calls", "0"),
         ("compaction.toml:8: automatic", "7"),
-        ("compaction.toml: ", "project is unknown"),
+        ("compaction.toml:", "project is not known here"),
         ("summariser: key_env: ", "the environment has no NO_SUCH_KEY"),
     ):
         assert any(line.startswith(place) and part in line for line in faults), place
@@ -97,12 +97,12 @@ def test_check_lists_what_is_wrong_with_drivers_and_sizes_too(tmp_path: Path) ->
         "compaction.toml:4: url is not an address",
         "summariser: key_env: the environment has no NO_SUCH_KEY",
         "[drivers.codex]: url is not valid",
-        "[drivers.codex]: timeout_s is not between",
+        "[drivers.codex]: timeout_s is 0: give",
         "[drivers.codex]: token_env names NO_SUCH_TOKEN",
-        "[drivers.codex]: unknown key 'color'",
-        "[drivers.codex]: unknown key 'colour'",
+        "[drivers.codex]: color is not known here",
+        "[drivers.codex]: colour is not known here",
         "[drivers.opencoed] is unknown",
-        "[drivers.opencode]: model is not a text",
+        "[drivers.opencode]: model is not a string",
         "[drivers.opencode]: CA_FILE",
         "compaction.toml:16: compact_to 90% is above compact_at 80%",
         "compaction.toml:17: compact_at 80% is above hard_at 70%",

@@ -101,7 +101,7 @@ memory = HookMemory("ran 80 x", "s")
 sys.stdin.readline()
 found = 0
 for cycle in range(300):
-    # Some hooks still have the figures of before the compaction, or of before the crossing.
+    # Some hooks still have figures from before the compaction, or from before the crossing.
     for as_of_ms, is_above in ((10, False), (20, True), (10, False), (20, True), (30, False)):
         found += memory.crosses(is_above=is_above, as_of_ms=100 * cycle + as_of_ms)
 print(found)

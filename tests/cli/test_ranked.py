@@ -26,7 +26,7 @@ async def _sessions(*many: list[Record]) -> Sessions:
 
 @pytest.fixture
 async def reader() -> Sessions:
-    """Four live sessions, of which the fullest is the least recent, and fuller ones of before."""
+    """Four live sessions, of which the fullest is the least recent, and fuller ones before."""
     return await _sessions(
         _session("new", None, minutes_ago=0),
         _session("small", 20_000, minutes_ago=1),

@@ -228,7 +228,7 @@ async def test_positions_of_a_former_topic_are_not_continued(kit: Kit) -> None:
         await until(lambda: len(taking.arrivals) == 2)
         for arrival in taking.arrivals:
             arrival.acknowledge()
-    # Also where a broker does not report it, as one of before topic ids.
+    # Also where a broker does not report it, as one from before topic ids.
     for topic_id in ("a", ""):
         kit.topic_id = topic_id
         async with kit.reading() as taking:

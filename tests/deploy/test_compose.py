@@ -13,7 +13,8 @@ import yaml
 
 from contextgauge.settings.forms import PREFIX
 from streams.cli.app import app
-from streams.edge.control.service_file import read_kept, read_service
+from streams.edge.control.kept_conversations import read_kept
+from streams.edge.control.service_file import read_service
 from streams.edge.local_stack.stack import CONFIG_FOLDER
 from streams.settings import Settings
 from tests.docs.test_docs import ROOT

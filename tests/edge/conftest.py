@@ -10,6 +10,5 @@ from streams.edge.kafka.fetched_bytes import parts
 @pytest.fixture
 def our_parts() -> Iterator[None]:
     """Have aiokafka read with our parts, as while a consumer of ours runs."""
-    parts.take()
-    yield
-    parts.leave()
+    with parts.lent():
+        yield

@@ -6,7 +6,7 @@ import pytest
 
 from contextgauge.errors import ConfigError
 from contextgauge.units import DAY_MS, MIB
-from streams.edge.control.service_file import read_kept
+from streams.edge.control.kept_conversations import read_kept
 
 
 def written(folder: Path, text: str) -> Path:

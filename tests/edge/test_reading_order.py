@@ -1,4 +1,4 @@
-"""Files in reading order: what a boundary tells of before it, and of copies the last one last."""
+"""Files in reading order: what a boundary needs before it, and of copies the last one last."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A failover of Redis behind a name that moves: connections of before lead to a replica."""
+"""A failover of Redis behind a name that moves: earlier connections lead to a replica."""
 
 import asyncio
 from collections.abc import AsyncIterator

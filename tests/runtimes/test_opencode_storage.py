@@ -36,7 +36,7 @@ def lines_of(path: Path) -> list[Body]:
 
 
 def compacted(storage: OpencodeStorage) -> None:
-    """A compaction as of 1.0, which a part asks for, and one as of before."""
+    """A compaction as of 1.0, which a part asks for, and an earlier one."""
     storage.prompt(SESSION, "Fix the parser")
     storage.answer(SESSION, fresh=1_000, read=150_000)
     asked = storage.message(SESSION, "user", {"type": "compaction", "auto": True})

@@ -281,7 +281,7 @@ def violations(world: DecidingWorld) -> list[str]:
                 found.append(f"two commands of {data.session_id} are open")
             opened[data.session_id] = data.command_id
             if logged[data.cause_id or ""] <= completed.get(data.session_id, -1):
-                found.append(f"{data.command_id} is because of a reading of before the swap")
+                found.append(f"{data.command_id} is because of a reading from before the swap")
         elif isinstance(data, CompactionDecided) and data.reason == "no_progress":
             stopped.add(data.session_id)
     return found + [f"{each} waits for ever" for each in sorted(world.waiting() - stopped)]

@@ -245,8 +245,8 @@ def stored_adapter(
             note="A window is known where the model's maker serves it. Up to 1.18 a compaction "
             "that failed is one without an end; from 2.0 on one is seen once it has ended, with "
             "its summary. Before 1.2 sessions are JSON files: next to a database, which has them "
-            "too, they are left out, unless their own folder is named. Those of before 0.3 are "
-            "not read.",
+            "too, they are left out, unless their own folder is named. Files of versions "
+            "before 0.3 are not read.",
         ),
     )
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from contextgauge.compaction.reading.conversation import ConversationReading
 from contextgauge.errors import ConfigError
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.autopsy.consequences import Consequences, FollowingCases, consequences
 from streams.core.autopsy.items import KINDS, Item, ItemKind, decisions, errors, files
 from streams.core.autopsy.remains import VERDICTS, Remains, Trace, Verdict

@@ -6,8 +6,8 @@ step, so a message that is published twice is known.
 
 from typing import NamedTuple
 
-from contextgauge.records import Json
 from schemas.commands import CommandTrigger
+from schemas.records import Json
 from streams.core.control.ids import id_of
 
 Line = dict[str, Json]

@@ -21,7 +21,7 @@ from contextgauge.compaction.messages import (
     ToolResult,
 )
 from contextgauge.normalise.claude_code.messages import MAX_PIN, MAX_PINS
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.control.turn_overlap import (
     THRESHOLD,
     GuardWork,

@@ -18,7 +18,7 @@ from contextgauge.compaction.reading.conversation import QUEUED, ConversationRea
 from contextgauge.compaction.reading.lines import Line
 from contextgauge.errors import ConfigError
 from contextgauge.normalise.fork_form import ForkForm
-from contextgauge.records import Json
+from schemas.records import Json
 
 _SAME_MS: Final = 60_000
 """Between the reports of one compaction. No two are so near each other but those of a test."""

@@ -14,7 +14,7 @@ from contextgauge.compaction.reading.session_conversation import (
     SessionConversation,
 )
 from contextgauge.errors import ConfigError
-from contextgauge.records import Json
+from schemas.records import Json
 
 
 class ConversationFold:

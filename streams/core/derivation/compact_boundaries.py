@@ -12,7 +12,7 @@ from contextgauge.normalise.signals import (
     Usage,
     UserLine,
 )
-from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
+from contextgauge.reported_receipt import WrittenReceipt
 from schemas.records import (
     MAIN_CHAIN,
     CompactBoundary,
@@ -22,6 +22,7 @@ from schemas.records import (
     ContextReset,
     DurationSource,
     PinsChecked,
+    ReportedReceipt,
     TokenSource,
 )
 from streams.core.derivation import own_calls, two_ways

@@ -8,7 +8,8 @@ from typing import Final
 
 from contextgauge.frozen import copied
 from contextgauge.normalise.signals import Boundary, OwnCall
-from contextgauge.reported_receipt import ReportedReceipt, WrittenReceipt
+from contextgauge.reported_receipt import WrittenReceipt
+from schemas.records import ReportedReceipt
 from streams.core.derivation.state import CallState, Chain
 from streams.core.times import later
 

@@ -196,7 +196,7 @@ def _attempt(attempt: AttemptView | None, record: Record) -> AttemptView | None:
 def _ends(attempt: AttemptView, record: Record, data: CompactBoundary | CompactionFailed) -> bool:
     """Return whether an outcome is the attempt's.
 
-    A subagent's is not, nor is one that came late, of before the attempt (R34).
+    A subagent's is not, nor is one that came late, from before the attempt (R34).
     """
     if attempt.chain != data.chain:
         return False

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from contextgauge.records import DATA_CLASS_BY_KIND
+from schemas.records import DATA_CLASS_BY_KIND
 from streams.core.whatif.comparison import ChainResult, SettingResult
 
 _RULES: Final[Mapping[str, str]] = {

@@ -5,7 +5,7 @@ else the least size at which it was compacted. A recorded compaction is reproduc
 was the first one since the last compaction that had the trigger's size.
 """
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from streams.core.runtime_settings import expected, read_settings
 from streams.core.whatif.turns import ChainLog, ChainTurn, RecordedCompaction, known_growths
@@ -23,8 +23,6 @@ Verdict: TypeAlias = Literal[
 """`given`: it was requested, of an idle session, or nothing says what began it. Not reproduced:
 `begun_below` the trigger; `begun_late`, after a request of its size; after one at which an attempt
 failed (`attempt_failed`); or without a response since the last compaction."""
-
-REPRODUCED: Final = frozenset(("given", "reproduced"))
 
 _Conditions: TypeAlias = tuple[str | None, int | None]
 

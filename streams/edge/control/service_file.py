@@ -9,8 +9,9 @@ from contextgauge.compaction.summarisers import ModelSummariser, summariser_name
 from contextgauge.errors import ConfigError
 from streams.core.control.check import ServicePlan, check_service, outside_needs
 from streams.core.control.service import SummariserPlan
-from streams.core.conversation.opt_in import SECTION, KeptConversations, check_kept
+from streams.core.conversation.opt_in import KeptConversations
 from streams.core.sections import Fault, Table
+from streams.edge.control.kept_conversations import find_kept
 from streams.edge.drivers.tables import drivers_of
 from streams.edge.files.toml_file import noted, read_toml
 
@@ -18,36 +19,12 @@ EXTRACTIVE: Final = "extractive"
 
 COMPACTION_SERVICE: Final = "the compaction service"
 """What the file is, in the words of errors."""
-_NAMED_BY_VARIABLE: Final = f"{COMPACTION_SERVICE} in CONTEXTGAUGE_COMPACTION_FILE"
 _KEY_NAME: Final = "summariser: key_env"
 
 
 def read_service(path: Path) -> ServicePlan:
     """Return the plan of a file. Raises ConfigError, with a line for each fault."""
     return read_toml(path, COMPACTION_SERVICE, check_service)
-
-
-def read_kept(path: Path) -> KeptConversations:
-    """Return whose text is kept by a file. Raises ConfigError, with a line for each fault."""
-    kept = find_kept(path)
-    if kept is None:
-        raise ConfigError(
-            f"{path} has no section [{SECTION}], so no text is kept: write whose "
-            'conversations are, such as sessions = ["*"]'
-        )
-    return kept
-
-
-def find_kept(path: Path) -> KeptConversations | None:
-    """Return whose text is kept by a file; None where it does not say. Raises ConfigError."""
-
-    def check(content: Table) -> tuple[list[KeptConversations] | None, list[Fault]]:
-        if SECTION not in content:
-            return [], []
-        kept, faults = check_kept(content)
-        return None if kept is None else [kept], faults
-
-    return next(iter(read_toml(path, _NAMED_BY_VARIABLE, check)), None)
 
 
 def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | None]:

@@ -18,8 +18,8 @@ from contextgauge.normalise.adapter import Adapter, Joined
 from contextgauge.normalise.fields import text
 from contextgauge.normalise.runtimes import has_sign_of
 from contextgauge.normalise.signals import Body
-from contextgauge.records import Json
 from schemas.messages import DeadLetter
+from schemas.records import Json
 from streams import codec
 from streams.edge.files.content import HELD_LINE_BYTES, Content, UnreadableDocumentError
 from streams.edge.files.housekeeping import below, joined_at, parts_of

@@ -190,5 +190,14 @@ class _TakenParts:
                 setattr(module, name, part)
             self._theirs.clear()
 
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Have ours in meanwhile."""
+        self.take()
+        try:
+            yield
+        finally:
+            self.leave()
+
 
 parts: Final = _TakenParts()

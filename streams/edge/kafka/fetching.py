@@ -24,6 +24,7 @@ from streams.edge.kafka.fetched_bytes import (
     NOWHERE,
     FetchedBytes,
     check_count,
+    parts,
     unreadable_where_it_fails,
     wrong_checksum,
 )
@@ -238,10 +239,11 @@ def records_of(content: bytes, limit: int) -> Iterator[LogRecord]:
     source = FetchedBytes(content)
     source.limit = limit
     try:
-        while source.has_next():
-            batch = source.next_batch()
-            batch.validate_crc()
-            for record in batch:
-                yield _log_record(NOWHERE, record)
+        with parts.lent():
+            while source.has_next():
+                batch = source.next_batch()
+                batch.validate_crc()
+                for record in batch:
+                    yield _log_record(NOWHERE, record)
     except UnreadableError as error:
         raise UnreadableBatchError(error.batch) from error

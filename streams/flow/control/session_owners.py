@@ -45,6 +45,11 @@ class Owner(NamedTuple):
 OwnerOf: TypeAlias = Callable[[str], Awaitable[Owner]]
 
 
+async def no_owner(_session_id: str) -> Owner:
+    """Return that nothing is known of a session: there are no views."""
+    return Owner()
+
+
 class AgentLookup:
     """Asks the session's view, and `asked` whether its agent asks for its context."""
 

@@ -18,9 +18,9 @@ from contextgauge.json_codec import decode
 from contextgauge.normalise import session_of
 from contextgauge.normalise.spellings import OWN_FIELD
 from contextgauge.partitioner import key_bytes
-from contextgauge.records import Json
 from contextgauge.units import DAY_MS
 from schemas.messages import AGENT_ID_HEADER, THREAD_ID_HEADER, DeadLetter
+from schemas.records import Json
 from streams.codec.conversations import (
     SessionEntry,
     fold_of,

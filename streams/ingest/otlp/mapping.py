@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from contextgauge.record_words import Runtime
+from schemas.records import Runtime
 from streams import codec
 from streams.ingest.otlp.model_calls import AGENT, model_call
 from streams.ingest.otlp.runtime_events import EVENTS, Body, ExportingRuntime

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from contextgauge.normalise.usage import gemini_output
-from contextgauge.record_words import Runtime
+from schemas.records import Runtime
 from streams.ingest.otlp.telemetry_item import number, word
 
 Attributes: TypeAlias = Mapping[str, Any]

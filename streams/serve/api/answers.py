@@ -19,8 +19,7 @@ from starlette.responses import Response
 
 from contextgauge.addresses import session_address
 from contextgauge.errors import VersionError
-from contextgauge.records import Json
-from schemas.records import MAIN_CHAIN
+from schemas.records import MAIN_CHAIN, Json
 from schemas.views import VIEW_VERSION, Compaction
 from streams import codec
 from streams.codec import Encoded, view_codec

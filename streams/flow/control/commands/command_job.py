@@ -7,7 +7,6 @@ exactly one `CommandFinished`. Who carries it out, the service or a runtime's dr
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -16,7 +15,6 @@ from contextgauge.backoff import Backoff
 from contextgauge.compaction.engine.compaction_receipt import Receipt
 from contextgauge.errors import FencedError, RetryError, StopError
 from contextgauge.json_codec import dumps, loads
-from contextgauge.records import Json
 from schemas.commands import (
     CommandCalled,
     CommandData,
@@ -24,9 +22,11 @@ from schemas.commands import (
     CommandFinished,
     CommandOutcome,
 )
+from schemas.records import Json
 from streams.codec.cloudevents import rfc3339
 from streams.core.control.log import UnfinishedCommand
 from streams.core.control.messages import AttemptMessages, Line, step_id
+from streams.core.control.short_receipts import short_receipt
 from streams.flow.control.commands.command_log import CommandLog
 from streams.flow.control.commands.command_ports import CommandPorts
 
@@ -147,7 +147,10 @@ class CommandJob(ABC):
     def _finished(
         self, outcome: CommandOutcome, reason: str | None, receipt: Receipt | None = None
     ) -> CommandEntry:
-        boundary = None if receipt is None else self._messages.boundary_id
+        boundary = short = None
+        if receipt is not None:
+            boundary = self._messages.boundary_id
+            short = short_receipt(receipt_json(receipt), _RECEIPT_BYTES)
         state = self._state
         before = 0 if state is None else state.attempt
         attempt = self._attempt if outcome in ("completed", "failed") else before
@@ -159,7 +162,7 @@ class CommandJob(ABC):
                 attempt=attempt,
                 reason=reason,
                 boundary_uuid=boundary,
-                receipt=None if receipt is None else short_receipt(receipt),
+                receipt=short,
             )
         )
 
@@ -191,11 +194,3 @@ def receipt_json(receipt: Receipt) -> dict[str, Json]:
     """Return a receipt as JSON, in full."""
     value: dict[str, Json] = loads(dumps(receipt))
     return value
-
-
-def short_receipt(receipt: Receipt) -> dict[str, Json]:
-    """Return a receipt as JSON, without its lists of message ids where these are long."""
-    if len(dumps(receipt)) <= _RECEIPT_BYTES:
-        return receipt_json(receipt)
-    steps = tuple(replace(step, message_ids=()) for step in receipt.steps)
-    return receipt_json(replace(receipt, steps=steps, archived_ids=()))

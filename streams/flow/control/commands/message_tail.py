@@ -7,7 +7,7 @@ from contextgauge import json_codec
 from contextgauge.errors import PositionError
 from contextgauge.normalise import session_of
 from contextgauge.partitioner import key_bytes
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.conversation.fold import ConversationFold
 from streams.flow.common.unreadable import poll_past
 from streams.flow.derive.deriver import text_of

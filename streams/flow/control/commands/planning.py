@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from contextgauge.compaction.engine.plan import Plan
 from contextgauge.compaction.ports import Summariser, SummaryAnswer, SummaryRequest
-from contextgauge.records import Json
+from schemas.records import Json
 from streams.core.control.messages import Compacted
 from streams.flow.control.commands.command_job import receipt_json
 
