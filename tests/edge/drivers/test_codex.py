@@ -73,15 +73,6 @@ async def test_a_thread_is_compacted_by_a_process() -> None:
     assert (await as_process("compacts").compact(THREAD, None)).outcome == "done"
 
 
-async def test_the_result_reports_that_codex_accepts_no_instructions(stack: AsyncExitStack) -> None:
-    driver = await over_socket(stack, CodexServer())
-    result = await driver.compact(THREAD, "keep the names")
-    assert result == (
-        "done",
-        "Codex compacted the thread; it accepts no instructions, so without them",
-    )
-
-
 @pytest.mark.parametrize("behaviour", ["legacy", "needs turns", "never ends"])
 async def test_other_versions_are_understood(stack: AsyncExitStack, behaviour: str) -> None:
     driver = await over_socket(stack, CodexServer(behaviour))
@@ -116,12 +107,6 @@ async def test_what_goes_wrong_has_a_result(
     assert await driver.compact(THREAD, None) == (outcome, reason)
 
 
-async def test_a_busy_thread_is_left_alone(stack: AsyncExitStack) -> None:
-    server = CodexServer("busy")
-    await (await over_socket(stack, server)).compact(THREAD, None)
-    assert "thread/compact/start" not in server.methods()
-
-
 async def test_an_unknown_thread_is_refused(stack: AsyncExitStack) -> None:
     driver = await over_socket(stack, CodexServer())
     result = await driver.compact("0199", None)
@@ -129,55 +114,6 @@ async def test_an_unknown_thread_is_refused(stack: AsyncExitStack) -> None:
         "refused",
         "Codex answered thread/resume with error -32600: no rollout found for 0199",
     )
-
-
-async def test_a_wrong_token_is_refused(stack: AsyncExitStack) -> None:
-    driver = await over_socket(stack, CodexServer(), token="another")  # noqa: S106 -- a wrong one
-    assert await driver.compact(THREAD, None) == (
-        "refused",
-        "it answered the handshake with 401",
-    )
-    assert "another" not in repr(AppServerPlace("ws://x", token="another"))  # noqa: S106 -- as above
-
-
-async def test_a_server_that_is_not_there_is_tried_again(unused_tcp_port: int) -> None:
-    driver = CodexDriver(AppServerPlace(f"ws://127.0.0.1:{unused_tcp_port}"), SystemClock())
-    assert await driver.compact(THREAD, None) == (
-        "retry",
-        "it cannot be reached: the connection was refused",
-    )
-
-
-async def test_a_compaction_that_takes_too_long_is_interrupted(stack: AsyncExitStack) -> None:
-    server = CodexServer("hangs")
-    driver = await over_socket(stack, server, timeout_s=SOON_S)
-    result = await driver.compact(THREAD, None)
-    assert result == ("retry", f"not finished within {SOON_S:g} s: the compaction was interrupted")
-    assert server.interrupted.is_set()
-
-
-async def test_an_interrupt_without_an_answer_leaves_the_outcome_open(
-    stack: AsyncExitStack,
-) -> None:
-    server = CodexServer("deaf")
-    driver = await over_socket(stack, server, timeout_s=SOON_S)
-    assert await driver.compact(THREAD, None) == (
-        "started",
-        f"not finished within {SOON_S:g} s; Codex does not confirm that it stopped",
-    )
-
-
-@pytest.mark.parametrize("behaviour", ["hangs", "deaf"])
-async def test_a_cancelled_call_interrupts_the_compaction(
-    stack: AsyncExitStack, behaviour: str
-) -> None:
-    server = CodexServer(behaviour)
-    call = asyncio.create_task((await over_socket(stack, server)).compact(THREAD, None))
-    await server.requested.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert server.interrupted.is_set()
 
 
 async def test_a_lost_connection_is_made_again_and_the_compaction_followed(
@@ -202,24 +138,6 @@ async def test_a_compaction_that_ended_during_the_break_has_an_open_outcome(
     assert await call == (
         "started",
         "the connection was lost while Codex compacted: the thread is idle again",
-    )
-
-
-async def test_a_server_that_stays_away_has_an_open_outcome() -> None:
-    server = CodexServer("drops")
-    async with server.listening() as url:
-        driver = CodexDriver(
-            AppServerPlace(url), SystemClock(), SOON_S, answer_s=ANSWER_S, stop_s=STOP_S
-        )
-        call = asyncio.create_task(driver.compact(THREAD, None))
-        await server.requested.wait()
-    result = await call
-    assert result == (
-        "started",
-        (
-            "the connection was lost while Codex compacted: it cannot be reached: "
-            "the connection was refused"
-        ),
     )
 
 

@@ -16,7 +16,7 @@ from tests.edge.drivers.opencode_kit import (
     SESSION,
     OpencodeServer,
 )
-from tests.edge.drivers.time_limits import ANSWER_S, SOON_S, STOP_S
+from tests.edge.drivers.time_limits import ANSWER_S, STOP_S
 from tests.patience import PATIENCE_S
 
 
@@ -90,13 +90,6 @@ async def test_an_empty_session_needs_a_configured_model(stack: AsyncExitStack) 
     )
 
 
-async def test_the_result_reports_that_opencode_accepts_no_instructions(
-    stack: AsyncExitStack,
-) -> None:
-    result = await (await driver_of(stack, OpencodeServer())).compact(SESSION, "keep the names")
-    assert result.reason.endswith("; it accepts no instructions, so without them")
-
-
 @pytest.mark.parametrize(
     ("behaviour", "outcome", "reason"),
     [
@@ -124,12 +117,6 @@ async def test_what_goes_wrong_has_a_result(
     assert await driver.compact(SESSION, None) == (outcome, reason)
 
 
-async def test_a_busy_session_is_left_alone(stack: AsyncExitStack) -> None:
-    server = OpencodeServer("busy")
-    await (await driver_of(stack, server)).compact(SESSION, None)
-    assert [path for path in server.paths() if path.startswith("POST")] == []
-
-
 async def test_an_unknown_session_is_refused(stack: AsyncExitStack) -> None:
     server = OpencodeServer()
     driver = await driver_of(stack, server)
@@ -138,24 +125,6 @@ async def test_an_unknown_session_is_refused(stack: AsyncExitStack) -> None:
         "opencode answered 404: it does not know the session",
     )
     assert server.paths() == ["GET /session/../config"]  # as one part of the path: %2F
-
-
-async def test_a_wrong_password_is_refused(stack: AsyncExitStack) -> None:
-    driver = await driver_of(stack, OpencodeServer(), password="another")  # noqa: S106 -- a wrong one
-    assert await driver.compact(SESSION, None) == (
-        "refused",
-        "opencode answered 401: correct `username` and `password_env`",
-    )
-    assert "another" not in repr(OpencodePlace("http://x", password="another"))  # noqa: S106 -- as above
-
-
-async def test_a_server_that_is_not_there_is_tried_again(unused_tcp_port: int) -> None:
-    driver = OpencodeDriver(OpencodePlace(f"http://127.0.0.1:{unused_tcp_port}"), SystemClock())
-    assert await driver.compact(SESSION, None) == (
-        "retry",
-        "it cannot be reached: the connection was refused",
-    )
-    await driver.stop()
 
 
 async def test_a_server_that_is_silent_is_tried_again() -> None:
@@ -169,35 +138,6 @@ async def test_a_server_that_is_silent_is_tried_again() -> None:
         driver = OpencodeDriver(place, SystemClock(), answer_s=0.3)
         assert await driver.compact(SESSION, None) == ("retry", "it did not answer in time")
         await driver.stop()
-
-
-async def test_a_summary_that_takes_too_long_is_aborted(stack: AsyncExitStack) -> None:
-    server = OpencodeServer("hangs")
-    driver = await driver_of(stack, server, timeout_s=SOON_S)
-    assert await driver.compact(SESSION, None) == (
-        "retry",
-        f"not finished within {SOON_S:g} s: the compaction was aborted",
-    )
-    assert server.aborted.is_set()
-
-
-async def test_an_abort_without_an_answer_leaves_the_outcome_open(stack: AsyncExitStack) -> None:
-    driver = await driver_of(stack, OpencodeServer("deaf"), timeout_s=SOON_S)
-    assert await driver.compact(SESSION, None) == (
-        "started",
-        f"not finished within {SOON_S:g} s; opencode does not confirm that it stopped",
-    )
-
-
-@pytest.mark.parametrize("behaviour", ["hangs", "deaf"])
-async def test_a_cancelled_call_aborts_the_summary(stack: AsyncExitStack, behaviour: str) -> None:
-    server = OpencodeServer(behaviour)
-    call = asyncio.create_task((await driver_of(stack, server)).compact(SESSION, None))
-    await server.requested.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    assert server.aborted.is_set()
 
 
 async def test_a_call_cancelled_after_the_summary_aborts_nothing(stack: AsyncExitStack) -> None:
@@ -226,19 +166,3 @@ async def test_a_lost_answer_is_looked_for_in_the_session(
     end(server)
     assert (await call).outcome == outcome
     assert len(server.bodies) == 1
-
-
-async def test_a_server_that_stays_away_leaves_the_outcome_open() -> None:
-    server = OpencodeServer("drops")
-    async with server.listening() as url:
-        place = OpencodePlace(url, password=PASSWORD)
-        driver = OpencodeDriver(
-            place, SystemClock(), None, SOON_S, answer_s=ANSWER_S, stop_s=STOP_S
-        )
-        call = asyncio.create_task(driver.compact(SESSION, None))
-        await server.requested.wait()
-    assert await call == (
-        "started",
-        "the answer was lost: it cannot be reached: the connection was refused",
-    )
-    await driver.stop()
