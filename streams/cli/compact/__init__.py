@@ -1,0 +1,1 @@
+"""`contextgauge compact`: a session of the pipeline by a request, or the conversation of a file."""

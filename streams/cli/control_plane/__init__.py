@@ -1,0 +1,1 @@
+"""Commands that ask the control plane, or tell it something by a record in its log."""

@@ -1,0 +1,1 @@
+"""`contextgauge demo`: simulated sessions through the whole pipeline, with or without services."""

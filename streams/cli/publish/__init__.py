@@ -1,0 +1,1 @@
+"""`contextgauge publish`: files and pipes to `agent.messages` (the loop is in `flow/publish`)."""

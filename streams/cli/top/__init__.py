@@ -1,0 +1,1 @@
+"""`contextgauge top`: sessions live in the terminal. State and keys are apart from the terminal."""

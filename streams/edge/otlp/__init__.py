@@ -1,1 +1,1 @@
-"""OpenTelemetry's own SDK, which only `contextgauge otel` needs."""
+"""A backend of OpenTelemetry, over its own SDK, which retries and has variables of its own."""
