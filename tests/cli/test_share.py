@@ -197,7 +197,7 @@ def test_a_session_of_a_runtimes_database_is_found_by_its_id(
             r'{"command": "a\n/srv/x/y b\nann\nsk-0123456789abcdefghij"}',
             r'{"command": "a\n[path] b\n[name]\n[redacted key]"}',
         ),
-        (r'{"command": "a\nC:\\Users\\ann\\x.py"}', r'{"command": "a\n[path]"}'),
+        (r'{"command": "a\nD:\\work\\ann\\x.py"}', r'{"command": "a\n[path]"}'),
         (f"-v /a:{HOMES}/ann/site PATH=/usr/bin:/srv/x", "-v [path]:[path] PATH=[path]:[path]"),
         (f'open "{HOMES}/ann/My Papers/Will.md" now', 'open "[path]" now'),
         (rf'{{"path": "{HOMES}/ann/My Papers/Will.md"}}', '{"path": "[path]"}'),
