@@ -27,8 +27,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     whole = length & ~3
     mixed = _SEED ^ length
-    for at in range(0, whole, 4):
-        part = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+    for offset in range(0, whole, 4):
+        part = int.from_bytes(data[offset : offset + 4], "little") * _MULTIPLIER & _MASK
         part = (part ^ part >> _SHIFT) * _MULTIPLIER & _MASK
         mixed = mixed * _MULTIPLIER & _MASK ^ part
     if whole != length:  # the last one to three bytes are not multiplied before they are mixed in

@@ -289,12 +289,14 @@ class Compactor:
         active, least = frame.history.active, frame.profile.clear_at_least_tokens
         start = Climb(tuple(active), measured.messages_tokens)
         tokens, recall = measured.messages_tokens, frame.call.offers_recall
-        at = clear_only(start, frame.profile, frame.counter, tokens, offers_recall=recall)
-        if not at.steps or measured.messages_tokens - at.tokens < least:
+        climb = clear_only(start, frame.profile, frame.counter, tokens, offers_recall=recall)
+        if not climb.steps or measured.messages_tokens - climb.tokens < least:
             return measured
         now_ms = self._now_ms()
-        receipt = receipt_of(CompactionTask(measured, "auto"), at.steps, at.tokens, now_ms, now_ms)
-        frame.history.apply(plan_of(active, at.messages, receipt))
+        receipt = receipt_of(
+            CompactionTask(measured, "auto"), climb.steps, climb.tokens, now_ms, now_ms
+        )
+        frame.history.apply(plan_of(active, climb.messages, receipt))
         self._callbacks.emit(CompactionDone(receipt))
         return _measured(frame)
 
@@ -336,15 +338,15 @@ class Compactor:
         due = Due(starting.overflow)
         for budget in (measured.budget_tokens, 0):
             task = CompactionTask(replace(measured, budget_tokens=budget), "auto", must=True)
-            at, work, restored = self._work_out(frame, task.measured, due)
+            climb, work, restored = self._work_out(frame, task.measured, due)
             if isinstance(work, Summarising):
                 text = floor_document(work, frame.counter)
                 written = Written(text, work.previous or "", work.carried, "floor", None)
-                done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
+                done = WrittenCompaction(climb, work, written, restored, began_ms, self._now_ms())
                 plan = finished_plan(active, frame, task, done)
-            elif at.steps:
-                receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
-                plan = plan_of(active, at.messages, receipt)
+            elif climb.steps:
+                receipt = receipt_of(task, climb.steps, climb.tokens, began_ms, self._now_ms())
+                plan = plan_of(active, climb.messages, receipt)
             if plan is not None and plan.receipt.tokens_after < measured.limits.usable_tokens:
                 break
         if plan is not None:
@@ -358,27 +360,27 @@ class Compactor:
         active = tuple(frame.history.active)
         overflow = task.must or (starting is not None and starting.overflow)
         due = None if starting is None else Due(starting.overflow)
-        at, work, restored = self._work_out(frame, task.measured, due, must=task.must)
-        if not isinstance(work, Summarising) and not at.steps:
+        climb, work, restored = self._work_out(frame, task.measured, due, must=task.must)
+        if not isinstance(work, Summarising) and not climb.steps:
             return None
         if starting is not None:
             is_summary = isinstance(work, Summarising)
             starting = replace(starting, strategy="compact" if is_summary else "prune")
             # Where the floor is certain, what would save too little waits for the full window.
-            saved = saved_at_most(task.measured, at, work)
+            saved = saved_at_most(task.measured, climb, work)
             if profile.floor and not overflow and not task.measured.is_worth(saved):
                 return None
             self._callbacks.emit(starting)
             if not await self._callbacks.confirmed(starting):
                 raise DeclinedError
         if not isinstance(work, Summarising):
-            receipt = receipt_of(task, at.steps, at.tokens, began_ms, self._now_ms())
-            return plan_of(active, at.messages, receipt)
+            receipt = receipt_of(task, climb.steps, climb.tokens, began_ms, self._now_ms())
+            return plan_of(active, climb.messages, receipt)
         request = summary_request(work, frame.call.request(active), profile, task.instructions)
         hooks = replace(self._hooks, review=self._callbacks.review)
         writer = Writer(self._summariser, frame.counter, hooks, self._deadline_s)
         written = await writer.write(request, work, profile, floor=overflow)
-        done = WrittenCompaction(at, work, written, restored, began_ms, self._now_ms())
+        done = WrittenCompaction(climb, work, written, restored, began_ms, self._now_ms())
         return finished_plan(active, frame, task, done)
 
     def _work_out(

@@ -43,9 +43,11 @@ class Edit:
         covered = active[self.start : self.start + self.covers]
         most = min(len(covered), len(self.replacement))
         pairs = zip(covered, self.replacement, strict=False)
-        first = next((at for at, (old, new) in enumerate(pairs) if old is not new), most)
+        first = next((index for index, (old, new) in enumerate(pairs) if old is not new), most)
         pairs = zip(reversed(covered[first:]), reversed(self.replacement[first:]), strict=False)
-        last = next((at for at, (old, new) in enumerate(pairs) if old is not new), most - first)
+        last = next(
+            (index for index, (old, new) in enumerate(pairs) if old is not new), most - first
+        )
         return Edit(
             len(covered) - first - last,
             self.replacement[first : len(self.replacement) - last],

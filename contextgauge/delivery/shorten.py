@@ -255,13 +255,13 @@ def _replace(node: _Node, dump: Dump) -> None:
     stub = f"{begin}[contextgauge: {len(content)} bytes left out, sha256 {digest}]"
     saved = node.size - len(dump(stub))
     node.value = stub
-    at = node
-    while at.parent is not None:
-        part, at = at, at.parent
-        at.size -= saved
-        if not at.is_copy:
-            at.value, at.is_copy = copy(at.value), True
-        cast("dict[str | int, Json]", at.value)[part.step] = part.value
+    parent = node
+    while parent.parent is not None:
+        part, parent = parent, parent.parent
+        parent.size -= saved
+        if not parent.is_copy:
+            parent.value, parent.is_copy = copy(parent.value), True
+        cast("dict[str | int, Json]", parent.value)[part.step] = part.value
 
 
 def fit(line: Line, limit: int = MESSAGE_LIMIT_BYTES) -> bytes | DeadLetter:

@@ -92,8 +92,8 @@ async def _watch(options: KafkaOptions, limit: asyncio.Timeout) -> str:
     """Return the ports that take connections and do not answer, if all do so, and end the rest."""
     await asyncio.sleep(_PATIENCE_S)
     known = [(host, port) for host, port, _ in collect_hosts(options.bootstrap_servers)]
-    found = await asyncio.gather(*(_is_silent(options.security, *each) for each in known))
-    if not all(found):
+    silent = await asyncio.gather(*(_is_silent(options.security, *each) for each in known))
+    if not all(silent):
         return ""
     limit.reschedule(asyncio.get_running_loop().time())
     return ", ".join(f"{host}:{port}" for host, port in known)

@@ -32,19 +32,19 @@ def checkpoints(session: SessionOrPath, *, one: OneSession = None, as_json: AsJs
     A path is read as it is; else the session is one of the views in Redis, or where none is
     configured, one of this machine's transcripts.
     """
-    found = checkpoint_session(session, one)
-    held, forks = found.held(), found.forks()
+    of_session = checkpoint_session(session, one)
+    held, forks = of_session.held(), of_session.forks()
     if as_json:
-        write_json(_document(found, held, forks))
+        write_json(_document(of_session, held, forks))
         return
-    if found.view.identity.forked_from is not None:
-        say(f"Forked from {found.view.identity.forked_from}.", to=out)
-    if found.compactions:
-        out.print(_table(found, held))
+    if of_session.view.identity.forked_from is not None:
+        say(f"Forked from {of_session.view.identity.forked_from}.", to=out)
+    if of_session.compactions:
+        out.print(_table(of_session, held))
     else:
         say("No compaction yet: there is no checkpoint.", to=out)
     _say_forks(forks)
-    if found.compactions and not held:
+    if of_session.compactions and not held:
         err.print(_NOT_HERE, style="dim")
 
 

@@ -89,9 +89,9 @@ def where(error: BaseException) -> str:
     Its own text is omitted: it may quote a message.
     """
     errors: list[str] = []
-    at: BaseException | None = error
-    while at is not None:
-        frames = "".join(traceback.format_tb(at.__traceback__))
-        errors.insert(0, f"{frames}{type(at).__module__}.{type(at).__qualname__}")
-        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+    cause: BaseException | None = error
+    while cause is not None:
+        frames = "".join(traceback.format_tb(cause.__traceback__))
+        errors.insert(0, f"{frames}{type(cause).__module__}.{type(cause).__qualname__}")
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return "\n".join(errors)

@@ -158,10 +158,12 @@ def _measured(messages: Sequence[Message], readings: Sequence[ContextReading]) -
 def _places(messages: Sequence[Message], reading: ContextReading) -> list[int]:
     """Return the messages of a response: by its id, and where it has none by its size."""
     if reading.response_id is not None:
-        return [at for at, each in enumerate(messages) if _answer(each) == reading.response_id]
+        return [
+            index for index, each in enumerate(messages) if _answer(each) == reading.response_id
+        ]
     return [
-        at
-        for at, each in enumerate(messages)
+        index
+        for index, each in enumerate(messages)
         if each.usage is not None and each.usage.context == reading.used_tokens
     ]
 

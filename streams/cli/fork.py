@@ -113,21 +113,21 @@ def fork(
     attaches is, where the form is another one.
     """
     _check(to, output, install=install)
-    found = checkpoint_session(session, one)
-    compaction = _compaction_of(found, number)
-    context = _context_of(found, number, is_after=after)
-    form = _own_form(found, install=install) if to is None else to
+    of_session = checkpoint_session(session, one)
+    compaction = _compaction_of(of_session, number)
+    context = _context_of(of_session, number, is_after=after)
+    form = _own_form(of_session, install=install) if to is None else to
     side = f"{'right after' if after else 'just before'} compaction {number}"
-    past = found.compactions[: found.compactions.index(compaction) + after]
+    past = of_session.compactions[: of_session.compactions.index(compaction) + after]
     if form in _FORMATS:
         value = _list(form, context, past)
         _write(output or _STANDARD, [dumps_indented(value)])
         held, items = count(context.held.messages, "message"), count(len(value), "item")
-        say(f"{held}, as {items} in the form {form}, {side} of {_name(found)}.")
+        say(f"{held}, as {items} in the form {form}, {side} of {_name(of_session)}.")
     else:
-        new = _new_fork(found, form, context, side, past)
-        _write_session(found, form, context, new, None if install else output or _STANDARD)
-    _say_limits(found, compaction, context, is_after=after)
+        new = _new_fork(of_session, form, context, side, past)
+        _write_session(of_session, form, context, new, None if install else output or _STANDARD)
+    _say_limits(of_session, compaction, context, is_after=after)
 
 
 def _list(form: str, context: _Context, past: Sequence[Compaction]) -> list[Json]:
@@ -210,10 +210,10 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
     if found.lines is not None:
         lines = found.lines.lines[: held.lines]
         return _Context(held, lines, seen_context(lines))
-    around, kept = found.kept_around(number), found.kept
-    if around is None or kept is None or kept.state == "without_text":
+    around, conversation = found.kept_around(number), found.kept
+    if around is None or conversation is None or conversation.state == "without_text":
         raise StopError("the session's messages were published without text")
-    return _Context(held, None, SeenContext(around[is_after].active, kept.model, {}))
+    return _Context(held, None, SeenContext(around[is_after].active, conversation.model, {}))
 
 
 def _new_fork(

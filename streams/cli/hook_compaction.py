@@ -84,8 +84,12 @@ def messages_of(given: HookInput, now_ms: int) -> list[dict[str, Any]]:
         return []
     of = {"session_id": given.session_id, "timestamp": rfc3339(now_ms)}
     return [
-        {**part, **of, "uuid": str(uuid5(_IDS, f"{given.session_id} {now_ms} {at} {given.event}"))}
-        for at, part in enumerate(parts)
+        {
+            **part,
+            **of,
+            "uuid": str(uuid5(_IDS, f"{given.session_id} {now_ms} {index} {given.event}")),
+        }
+        for index, part in enumerate(parts)
     ]
 
 

@@ -112,8 +112,13 @@ def _is_below(figures: Figures, at: float) -> bool:
 
 def _run_at(command: str, given: HookInput, figures: Figures, thresholds: list[float]) -> None:
     """Run a person's command for the highest threshold that was crossed since the last hook."""
-    memories = {at: HookMemory(f"ran {at:g} {command}", given.session_id) for at in thresholds}
-    crossed = [at for at, memory in memories.items() if _crosses(memory, figures, at)]
+    memories = {
+        percent: HookMemory(f"ran {percent:g} {command}", given.session_id)
+        for percent in thresholds
+    }
+    crossed = [
+        percent for percent, memory in memories.items() if _crosses(memory, figures, percent)
+    ]
     if crossed:
         _run(command, given, figures, crossed[-1])
 
@@ -158,13 +163,15 @@ def _run(command: str, given: HookInput, figures: Figures, at: float) -> None:
 
 def _tell(given: HookInput, figures: Figures, thresholds: list[float]) -> None:
     """Tell the agent which thresholds were crossed, at an event where that is possible."""
-    memories = {at: HookMemory(f"informed {at:g}", given.session_id) for at in thresholds}
+    memories = {
+        percent: HookMemory(f"informed {percent:g}", given.session_id) for percent in thresholds
+    }
     if given.event not in _FOR_THE_MODEL:
-        for at, memory in memories.items():
-            if _is_below(figures, at):
-                _crosses(memory, figures, at)
+        for percent, memory in memories.items():
+            if _is_below(figures, percent):
+                _crosses(memory, figures, percent)
         return
-    new = [at for at, memory in memories.items() if _crosses(memory, figures, at)]
+    new = [percent for percent, memory in memories.items() if _crosses(memory, figures, percent)]
     if new:
         output = {"hookEventName": given.event, "additionalContext": text_of(figures, new[-1])}
         write_lines([codec.dumps({"hookSpecificOutput": output})])

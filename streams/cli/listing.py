@@ -129,10 +129,10 @@ class Listing:
                     report=reports.append,
                 )
                 views, models = replay.views(), _documents(replay.models)
-                found = set(map(codec.key_bytes, replay.session_ids)) & unchanged.sessions
-                if found:
+                in_both = set(map(codec.key_bytes, replay.session_ids)) & unchanged.sessions
+                if in_both:
                     # Their stored files come first or between: they are read again with the rest.
-                    elsewhere |= found
+                    elsewhere |= in_both
                     continue
                 self._left_out.count += replay.unreadable
                 for text in reports:
@@ -184,17 +184,17 @@ def _listed(
         is_known = body["identity"]["runtime"] not in (None, "other")
         view = document if is_known else view_codec.decode(SessionView, document)
         every.append(_Found(body["session_id"], body["last_ms"] or 0, view))
-    found = [
+    sessions = [
         each for each in every if isinstance(each.view, bytes) or not is_unrecognised(each.view)
     ]
     if order is Order.recent:
-        found.sort(key=lambda each: (-each.last_ms, each.session_id))
-        shown = [each.decoded() for each in found[:limit]]
+        sessions.sort(key=lambda each: (-each.last_ms, each.session_id))
+        shown = [each.decoded() for each in sessions[:limit]]
     else:
-        decoded = sorted((each.decoded() for each in found), key=lambda view: view.session_id)
+        decoded = sorted((each.decoded() for each in sessions), key=lambda view: view.session_id)
         shown = live_first(sorted(decoded, key=_free), SystemClock().now_ms())[:limit]
-    left_out = len(every) - len(found)
-    return Listed(shown, len(found), points_of(models, shown), left_out)
+    left_out = len(every) - len(sessions)
+    return Listed(shown, len(sessions), points_of(models, shown), left_out)
 
 
 def _free(view: SessionView) -> float:

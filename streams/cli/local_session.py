@@ -29,6 +29,6 @@ def needed_session(name: str) -> SessionPlace:
 
 def only_one(name: str, places: Iterable[SessionPlace]) -> SessionPlace | None:
     """Return the session with an id, else the one that begins so. Raises StopError for several."""
-    found = {each.session_id: each for each in places}
-    session = only_id(name, found)
-    return None if session is None else found[session]
+    by_id = {each.session_id: each for each in places}
+    session = only_id(name, by_id)
+    return None if session is None else by_id[session]

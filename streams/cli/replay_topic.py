@@ -214,7 +214,9 @@ def partitions_of(
 
     Raises ConfigError for one that does not exist, or is not the session's.
     """
-    named = next((at.partition for at in (begin, end) if at and at.partition is not None), None)
+    named = next(
+        (place.partition for place in (begin, end) if place and place.partition is not None), None
+    )
     if named is not None and named >= count:
         raise ConfigError(f"partition {named} does not exist: {topic} has {count}, from 0")
     if session_id is None:

@@ -147,13 +147,13 @@ def _of_views(session: str) -> CheckpointSession:
             return view, documents, await conversations.conversation(view.session_id)
 
     try:
-        view, documents, kept = asyncio.run(read())
+        view, documents, conversation = asyncio.run(read())
     except (SessionLookupError, ViewsGoneError) as error:
         raise StopError(safe(str(error))) from None
     stored = [view_codec.decode(Compaction, each) for each in reversed(documents)]
     path = SessionFiles(transcript_folders(os.environ)).path(view.session_id)
     lines = None if path is None else _lines_at(path, view)
-    return CheckpointSession(view, _of_main(stored), lines, kept)
+    return CheckpointSession(view, _of_main(stored), lines, conversation)
 
 
 def _lines_at(path: Path, view: SessionView) -> SessionLines:

@@ -120,11 +120,11 @@ def _own(kind: str) -> tuple[tuple[Column, _Cell], ...]:
         name = field.name
         if name in ("session_id", "chain"):
             continue
-        kept = _without_none(hints[name])
-        if kept is ReportedReceipt:
+        plain = _without_none(hints[name])
+        if plain is ReportedReceipt:
             own.extend(_of_receipt(name))
         else:
-            column = Column(name, _type_of(kept))
+            column = Column(name, _type_of(plain))
             own.append((column, _cell(name, column.type)))
     return tuple(own)
 

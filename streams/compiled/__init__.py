@@ -100,26 +100,26 @@ class WriteEvent(Protocol):
 
 def hashes() -> Hashes:
     """Return the hashes."""
-    found: Hashes = _module("fast_hashes", "plain_hashes")
-    return found
+    module: Hashes = _module("fast_hashes", "plain_hashes")
+    return module
 
 
 def messages() -> Messages:
     """Return the readers of messages."""
-    found: Messages = _module("fast_path", "plain_messages")
-    return found
+    module: Messages = _module("fast_path", "plain_messages")
+    return module
 
 
 def batches() -> Batches:
     """Return the readers and writers of batches."""
-    found: Batches = _module("record_batches", "plain_batches")
-    return found
+    module: Batches = _module("record_batches", "plain_batches")
+    return module
 
 
 def events() -> Events:
     """Return the writers of records."""
-    found: Events = _module("event_writer", "plain_events")
-    return found
+    module: Events = _module("event_writer", "plain_events")
+    return module
 
 
 def _module(compiled: str, plain: str) -> Any:  # noqa: ANN401 -- a module

@@ -58,9 +58,9 @@ def is_absent(tail: bytes, segments: tuple[tuple[bytes, bytes], ...], cause: byt
     if _has(tail, cause):
         return False
     number = cause[-1] << 8 | cause[-2]
-    at, bit = number >> 3, 1 << (number & 7)
+    index, bit = number >> 3, 1 << (number & 7)
     for ordered, marks in segments:
-        if marks and not marks[at & len(marks) - 1] & bit:
+        if marks and not marks[index & len(marks) - 1] & bit:
             continue
         if _has(ordered, cause):
             return False
@@ -69,10 +69,10 @@ def is_absent(tail: bytes, segments: tuple[tuple[bytes, bytes], ...], cause: byt
 
 def last_place(entries: bytes, entry_bytes: int, key: bytes) -> int:
     """Return where the last of the entries that begin with a key begins; -1 without one."""
-    at = entries.rfind(key)
-    while at >= 0 and at % entry_bytes:
-        at = entries.rfind(key, 0, at + len(key) - 1)
-    return at
+    offset = entries.rfind(key)
+    while offset >= 0 and offset % entry_bytes:
+        offset = entries.rfind(key, 0, offset + len(key) - 1)
+    return offset
 
 
 def record_id(session_id: str, chain: str, kind: str, cause: str, extra: Distinction = ()) -> str:
@@ -107,7 +107,7 @@ def _json(part: str | int | None) -> str:
 
 def _has(hashes: bytes, cause: bytes) -> bool:
     """Return whether a hash is among others, each at a multiple of its size."""
-    at = hashes.find(cause)
-    while at > 0 and at % HASH_BYTES:
-        at = hashes.find(cause, at + 1)
-    return at >= 0
+    offset = hashes.find(cause)
+    while offset > 0 and offset % HASH_BYTES:
+        offset = hashes.find(cause, offset + 1)
+    return offset >= 0

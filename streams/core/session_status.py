@@ -137,7 +137,10 @@ class Status(NamedTuple):
     def next_change_ms(self, now_ms: int) -> int | None:
         """Return the next instant at which a verdict changes; None: it stays as it is."""
         instants = (self.stalled_from_ms, self.stale_from_ms, self.thrashing_until_ms)
-        return min((at for at in instants if at is not None and at > now_ms), default=None)
+        return min(
+            (instant for instant in instants if instant is not None and instant > now_ms),
+            default=None,
+        )
 
     def document(self, now_ms: int) -> "dict[str, Json]":
         """Return the status at this time as an object, as the API and `--json` have it."""
@@ -306,7 +309,7 @@ def stalled_from(last_sign_ms: int | None) -> int | None:
 
 def _thrash(last: "Sequence[CompactionBrief]") -> Thrash | None:
     """Return the latest thrash among a session's last compactions, each chain by itself."""
-    count, found = THRESHOLDS.thrash_compactions, []
+    count, runs = THRESHOLDS.thrash_compactions, []
     succeeded = [
         (brief.chain, brief.time_ms)
         for brief in last
@@ -316,5 +319,5 @@ def _thrash(last: "Sequence[CompactionBrief]") -> Thrash | None:
         times = sorted(time for name, time in succeeded if name == chain and time is not None)
         for first_ms, last_ms in zip(times, times[count - 1 :], strict=False):
             if last_ms - first_ms < THRESHOLDS.thrash_within_ms:
-                found.append(Thrash(chain, count, first_ms, last_ms))
-    return max(found, key=lambda thrash: (thrash.first_ms, thrash.chain), default=None)
+                runs.append(Thrash(chain, count, first_ms, last_ms))
+    return max(runs, key=lambda thrash: (thrash.first_ms, thrash.chain), default=None)

@@ -56,11 +56,13 @@ class UnreadableBatchError(StopError):
 
     def __init__(self, batch: UnreadableBatch) -> None:
         self.batch = batch
-        end, at = batch.next_offset, f"{batch.topic}-{batch.partition}"
+        end, where = batch.next_offset, f"{batch.topic}-{batch.partition}"
         offsets = (
             f"from {batch.first_offset} on" if end is None else f"{batch.first_offset} to {end - 1}"
         )
-        super().__init__(f"{at}: the records at offsets {offsets} cannot be read: {batch.detail}")
+        super().__init__(
+            f"{where}: the records at offsets {offsets} cannot be read: {batch.detail}"
+        )
 
 
 class Batch(NamedTuple):

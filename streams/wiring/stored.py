@@ -72,10 +72,10 @@ def recalled(settings: Settings, paths: Sequence[str]) -> Recalled | None:
     """
     seen: dict[str, Seen] = {}
     for path in paths:
-        found = find_file(path)
-        if found is None:
+        place = find_file(path)
+        if place is None:
             return None
-        seen[path] = seen_of(found.stat, found.place)
+        seen[path] = seen_of(place.stat, place.place)
     with ExitStack() as opened:
         best, known, most = None, frozenset[str](), 0
         for file in _newest(local_folder(settings)):
@@ -111,13 +111,13 @@ def totals_with(settings: Settings, path: str) -> Sequence[tuple[bytes, bytes, b
 def outdated(settings: Settings, views: Mapping[bytes, bytes]) -> set[bytes]:
     """Return the sessions whose stored views lack a window that the status line was given since."""
     windows = StatusWindows(settings.state_folder)
-    found: set[bytes] = set()
+    sessions: set[bytes] = set()
     for session_id in windows.changed():
         session = codec.key_bytes(session_id)
         known = windows.of(session_id)
         if session in views and is_outdated(view_codec.decode(SessionView, views[session]), known):
-            found.add(session)
-    return found
+            sessions.add(session)
+    return sessions
 
 
 def _newest(folder: Path) -> list[Path]:
@@ -134,9 +134,9 @@ def _as_left(marks: dict[str, bytes], seen: dict[str, Seen]) -> frozenset[str]:
     as_left = set()
     for path in marks.keys() & seen.keys():
         try:
-            at = Position(**codec.loads(marks[path]))
+            position = Position(**codec.loads(marks[path]))
         except (ValueError, TypeError):  # damaged
             continue
-        if is_as_left(at, seen[path]):
+        if is_as_left(position, seen[path]):
             as_left.add(path)
     return frozenset(as_left)

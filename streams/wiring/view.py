@@ -203,8 +203,8 @@ def runtime_settings(clock: Clock) -> ReadSettings:
         if clock.monotonic_s() - looked_s > _SETTINGS_S:
             looked_s = clock.monotonic_s()
             reader.forget()
-        found = {place: reader.settings(*place) for place in places}
-        return {place: settings for place, settings in found.items() if settings is not None}
+        by_place = {place: reader.settings(*place) for place in places}
+        return {place: settings for place, settings in by_place.items() if settings is not None}
 
     return read
 

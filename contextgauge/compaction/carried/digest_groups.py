@@ -184,12 +184,14 @@ def groups_of(entries: Sequence[DigestEntry], turns: int) -> Groups:
 
 def _turn_limits(entries: Sequence[DigestEntry], turns: int) -> Mapping[int, int]:
     """Return the standard size of each turn by its place: first what is pasted gives way."""
-    sizes = {at: size_of(each) for at, each in enumerate(entries) if each.speaker == "user"}
+    sizes = {index: size_of(each) for index, each in enumerate(entries) if each.speaker == "user"}
     if (excess := sum(sizes.values()) - turns) > 0:
-        spans = {at: _longest_fence(entries[at]) for at in sizes if not entries[at].omitted}
-        pasted = {at: last - first for at, (first, last) in spans.items()}
+        spans = {
+            index: _longest_fence(entries[index]) for index in sizes if not entries[index].omitted
+        }
+        pasted = {index: last - first for index, (first, last) in spans.items()}
         longest = even_limit(list(pasted.values()), sum(pasted.values()) - excess)
-        for at, length in pasted.items():
-            sizes[at] -= max(0, length - max(PASTED_CHARACTERS, longest))
+        for index, length in pasted.items():
+            sizes[index] -= max(0, length - max(PASTED_CHARACTERS, longest))
     longest = max(TURN_CHARACTERS, even_limit(list(sizes.values()), turns))
-    return {at: min(size, longest) for at, size in sizes.items()}
+    return {index: min(size, longest) for index, size in sizes.items()}

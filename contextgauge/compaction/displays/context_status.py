@@ -59,8 +59,8 @@ def status_of(frame: CallFrame) -> ContextStatus:
         or any(call.id in calls for call in each.calls)
         or any(result.call_id in calls for result in each.results)
     ]
-    kept = {each.id for each in memory}
-    system = [each for each in active if each.role == "system" and each.id not in kept]
+    remembered = {each.id for each in memory}
+    system = [each for each in active if each.role == "system" and each.id not in remembered]
     system_tokens = min(size.tokens, size.system + size.tools + sum(map(count, system)))
     memory_tokens = min(size.tokens - system_tokens, sum(map(count, memory)))
     return ContextStatus(

@@ -68,12 +68,12 @@ def work_out(
     `prose_tokens` is the most that a model may write. What is due is shortened where no message
     can leave.
     """
-    at, work, restored = _divided(
+    climbed, work, restored = _divided(
         frame, measured, due, restore, must=must, prose_tokens=prose_tokens
     )
     if due is not None and isinstance(work, Staying):
-        at = shorten_only(at, frame.profile, frame.counter, measured.budget_tokens)
-    return at, work, restored
+        climbed = shorten_only(climbed, frame.profile, frame.counter, measured.budget_tokens)
+    return climbed, work, restored
 
 
 def _divided(
@@ -129,7 +129,7 @@ def finished_plan(
     active: Sequence[Message], frame: CallFrame, task: CompactionTask, done: WrittenCompaction
 ) -> Plan:
     """Return the plan of a compaction with a summary."""
-    at, work, written, profile = done.climb, done.work, done.written, frame.profile
+    climbed, work, written, profile = done.climb, done.work, done.written, frame.profile
     leaving = work.selection.leaving
     count = len(frame.history.everything) if profile.count_all_archived else len(leaving)
     marker = ContextCompaction(
@@ -146,7 +146,11 @@ def finished_plan(
     tokens = sum(map(frame.counter.message, replacement))
     name: StepName = "floor" if written.answer is None else "summarise"
     reason = written.failures[0] if written.failures else REASONS["summarise"]
-    steps = (*at.steps, *work.steps, LadderStep(name, at.tokens, tokens, archived, reason))
+    steps = (
+        *climbed.steps,
+        *work.steps,
+        LadderStep(name, climbed.tokens, tokens, archived, reason),
+    )
     answer = written.answer or SummaryAnswer("")
     receipt = replace(
         receipt_of(task, steps, tokens, done.began_ms, done.ended_ms),

@@ -66,18 +66,18 @@ def text_size(
     """
     digest = [*carried.entries, *(each.entry for each in entries)]
     places = [*(0 for _ in carried.entries), *(each.position + 1 for each in entries)]
-    at = [0] * (length + 1)
+    sizes = [0] * (length + 1)
     newest: dict[object, int] = {}
     text = "\n".join(islice((entry.text for entry in digest), _SAMPLES))[:_SAMPLE_CHARACTERS]
     counted, of = (counter.text(text), len(text)) if text else (1, CHARACTERS_PER_TOKEN)
     turns = tokens.turns * of // counted
     for place, entry in sorted(groups_of(digest, turns).standard.items()):
         size = size_of(entry)
-        at[min(places[place], length)] += size
+        sizes[min(places[place], length)] += size
         if (key := said_again(digest[place])) is not None:
-            at[min(places[place], length)] -= newest.get(key, 0)
+            sizes[min(places[place], length)] -= newest.get(key, 0)
             newest[key] = size
-    before = [each * counted // of for each in accumulate(at)]
+    before = [each * counted // of for each in accumulate(sizes)]
     listed = files_size(files_within(files, tokens.files * of // counted)) * counted // of
     return TextSize(before, FIXED_CHARACTERS // CHARACTERS_PER_TOKEN + tokens.prose + listed)
 

@@ -77,13 +77,13 @@ def _jpeg_size(data: bytes) -> tuple[int, int] | None:
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield each marker with the position of its length."""
-    at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF:  # noqa: PLR2004 -- begins each marker
-        marker = data[at + 1]
+    offset = 2
+    while offset + 4 <= len(data) and data[offset] == 0xFF:  # noqa: PLR2004 -- begins each marker
+        marker = data[offset + 1]
         if marker == 0xFF:  # noqa: PLR2004 -- filling before a marker
-            at += 1
+            offset += 1
         elif marker in _JPEG_BARE:
-            at += 2
+            offset += 2
         else:
-            yield marker, at + 2
-            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+            yield marker, offset + 2
+            offset += 2 + int.from_bytes(data[offset + 2 : offset + 4], "big")

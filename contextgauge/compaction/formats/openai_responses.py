@@ -262,10 +262,10 @@ def _places(blocks: Sequence[Block], items: Sequence[Fields]) -> list[int | None
     places: list[int | None] = []
     for block in blocks:
         value = own(block, FORMAT)
-        at = next(
-            (at for at, (_, part) in enumerate(sources) if _is_from(block, value, part)), None
+        place = next(
+            (place for place, (_, part) in enumerate(sources) if _is_from(block, value, part)), None
         )
-        places.append(None if at is None else sources.pop(at)[0])
+        places.append(None if place is None else sources.pop(place)[0])
     return places
 
 

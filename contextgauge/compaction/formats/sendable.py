@@ -65,24 +65,24 @@ def sendable(
     whole = [each for message in _joined(messages, format) if (each := _cleaned(message)).blocks]
     results = _Results(whole)
     written: list[Message] = []
-    at = 0
-    while at < len(whole):
-        message = whole[at]
-        at += 1
+    index = 0
+    while index < len(whole):
+        message = whole[index]
+        index += 1
         if not message.calls:
             written += results.rest_of(message)
             continue
         written.append(message)
-        run = _results_from(whole, at)
+        run = _results_from(whole, index)
         ids = [result.call_id for each in run for result in each.results]
         taken = [results.take(each) for each in message.calls]
         is_one = len(run) == 1 or format not in _IN_ONE_MESSAGE
         if is_one and sorted(ids) == sorted(call.id for call in message.calls):
             written += run
             results.skip(run)
-            at += len(run)
+            index += len(run)
             continue
-        if not (leaves_last_open and at + len(run) == len(whole)):
+        if not (leaves_last_open and index + len(run) == len(whole)):
             taken = [
                 _missing(call, format) if each is None else each
                 for call, each in zip(message.calls, taken, strict=True)
@@ -109,11 +109,11 @@ def _accepted_blocks(blocks: list[Json]) -> list[Json]:
 
 def _accepted_block(block: Fields) -> Fields:
     fields = _FIELDS.get(str(block.get("type")))
-    kept = {name: held for name, held in block.items() if fields is None or name in fields}
-    content = kept.get("content")
+    known = {name: held for name, held in block.items() if fields is None or name in fields}
+    content = known.get("content")
     if fields is not None and isinstance(content, list):
-        kept["content"] = _accepted_blocks(content)
-    return kept
+        known["content"] = _accepted_blocks(content)
+    return known
 
 
 def _joined(messages: Sequence[Message], format_: FormatName) -> list[Message]:
@@ -178,8 +178,8 @@ def _results_from(messages: Sequence[Message], start: int) -> list[Message]:
     Anthropic takes texts only after the results.
     """
     run: list[Message] = []
-    for at in range(start, len(messages)):
-        message = messages[at]
+    for index in range(start, len(messages)):
+        message = messages[index]
         if not message.results or message.calls or not _begins_with_results(message):
             break
         run.append(message)

@@ -30,8 +30,8 @@ def cut_lines(lines: Sequence[str], first: int, limit: int) -> str:
     if not shown_lines:
         shown_lines = [f"{_numbered(lines[:1], first)[0][:limit]} [line cut]"]
     if left := len(lines) - len(shown_lines):
-        at = first + len(shown_lines)
-        shown_lines.append(f"[{left:,} more lines: view them with view_range [{at}, -1]]")
+        next_line = first + len(shown_lines)
+        shown_lines.append(f"[{left:,} more lines: view them with view_range [{next_line}, -1]]")
     return "\n".join(shown_lines)
 
 
@@ -58,14 +58,14 @@ def _numbered(lines: Sequence[str], first: int) -> list[str]:
 def lines_of(text: str, part: str) -> str:
     """Return the numbers of the lines in which the part begins."""
     numbers: list[str] = []
-    line, counted, at = 1, 0, text.find(part)
-    while at >= 0:
+    line, counted, place = 1, 0, text.find(part)
+    while place >= 0:
         if len(numbers) == _REPEATED:
             return ", ".join((*numbers, "..."))
-        line += text.count("\n", counted, at)
-        counted = at
+        line += text.count("\n", counted, place)
+        counted = place
         numbers.append(str(line))
-        at = text.find(part, at + len(part))
+        place = text.find(part, place + len(part))
     return ", ".join(numbers)
 
 

@@ -72,16 +72,16 @@ class ConversationReading(ReadingState):
         of the service that does not fit; else that is without effect. A line that cannot be read
         makes the conversation incomplete, and raises ConfigError.
         """
-        kept = reduced(line)
-        if kept is None:
+        own_line = reduced(line)
+        if own_line is None:
             return False
-        digest = digest_of(kept)
+        digest = digest_of(own_line)
         if digest in self.seen:
             return False
-        if strict and (own := own_edit(kept)) is not None:
-            self._edit_of(own, self._key(kept, key))  # raises before anything is changed
+        if strict and (own := own_edit(own_line)) is not None:
+            self._edit_of(own, self._key(own_line, key))  # raises before anything is changed
         self.seen.add(digest)
-        self._take(kept, self._key(kept, key))
+        self._take(own_line, self._key(own_line, key))
         return True
 
     def _key(self, line: Line, key: str) -> str:

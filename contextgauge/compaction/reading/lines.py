@@ -40,20 +40,20 @@ def reduced(line: Line) -> dict[str, Json] | None:
 def reduced_of_any(line: Line) -> dict[str, Json] | None:
     """Return what matters of a line of the main conversation, or of a subagent's own."""
     conversation = line_of(line).conversation
-    kept = None if conversation is None else conversation(line)
+    own_line = None if conversation is None else conversation(line)
     if is_linked(line):
-        kept = {} if kept is None else kept  # others name it as the one before them
-    if kept is None:
+        own_line = {} if own_line is None else own_line  # others name it as the one before them
+    if own_line is None:
         return None
-    kept |= {each: line[each] for each in _NAMES if each in line and each not in kept}
-    kept |= {each: True for each in _FLAGS if line.get(each) is True}
+    own_line |= {each: line[each] for each in _NAMES if each in line and each not in own_line}
+    own_line |= {each: True for each in _FLAGS if line.get(each) is True}
     if (folder := long_name(line, "cwd")) is not None:
-        kept["cwd"] = folder
-    if "uuid" not in kept and "timestamp" in line:
-        kept["timestamp"] = line["timestamp"]  # two that say the same are not the same
-    if NO_TEXT in line or (SHORTENED in line and LEFT_OUT in dumps(kept)):
-        kept[NO_TEXT] = True
-    return kept
+        own_line["cwd"] = folder
+    if "uuid" not in own_line and "timestamp" in line:
+        own_line["timestamp"] = line["timestamp"]  # two that say the same are not the same
+    if NO_TEXT in line or (SHORTENED in line and LEFT_OUT in dumps(own_line)):
+        own_line[NO_TEXT] = True
+    return own_line
 
 
 def _is_of_side(line: Line) -> bool:

@@ -173,12 +173,12 @@ def _strings(value: object) -> Iterator[str]:
 
 def _contains_path(text: str, path: str) -> bool:
     """Whether a text has the path as a whole name: `b.py` is in `a/b.py`, not in `ab.py`."""
-    at = text.find(path)
-    while at >= 0:
-        end = at + len(path)
-        if not _is_name(text[at - 1 : at]) and not _goes_on(text[end : end + 2]):
+    place = text.find(path)
+    while place >= 0:
+        end = place + len(path)
+        if not _is_name(text[place - 1 : place]) and not _goes_on(text[end : end + 2]):
             return True
-        at = text.find(path, at + 1)
+        place = text.find(path, place + 1)
     return False
 
 
@@ -297,7 +297,7 @@ def _excerpt(message: Message, words: str | None, size: int) -> _Quote:
     if words:
         parts, phrase, step = _parts(words), folded(words).strip(), max(1, size // 4)
         starts = [*range(0, len(text) - size, step), len(text) - size]
-        windows = (folded(text[at : at + size]) for at in starts)
+        windows = (folded(text[begin : begin + size]) for begin in starts)
         shares = [(phrase in each, share_of_grams(parts, each)) for each in windows]
         first = shares.index(best := max(shares))
         run = len(list(takewhile(best.__eq__, shares[first:])))

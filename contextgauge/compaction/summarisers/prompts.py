@@ -229,8 +229,8 @@ def _continued_instruction(request: SummaryRequest) -> str:
         ),
         total,
     )
-    kept = total - position
-    but_kept = f" before the last {kept}, which stay," if kept else " so far"
+    remaining = total - position
+    but_kept = f" before the last {remaining}, which stay," if remaining else " so far"
     return _CONTINUED.format(but_kept=but_kept, sections=_sections(request))
 
 

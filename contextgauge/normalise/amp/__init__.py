@@ -182,8 +182,8 @@ def _block_of(block: Body) -> Json:
     run = mapping(block, "run") or {}
     result = run.get("result", run.get("progress"))
     words = text_of(result) or text(mapping(run, "result", "progress") or {}, "output") or ""
-    kept: dict[str, Json] = {"type": "tool_result", "tool_use_id": block.get("toolUseID")}
-    return {**kept, "content": words, "is_error": run.get("status") in _ERRORS}
+    tool_result: dict[str, Json] = {"type": "tool_result", "tool_use_id": block.get("toolUseID")}
+    return {**tool_result, "content": words, "is_error": run.get("status") in _ERRORS}
 
 
 _ERRORS: Final = ("error", "cancelled", "rejected-by-user")

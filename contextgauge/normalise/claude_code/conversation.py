@@ -22,12 +22,12 @@ def message(line: Body) -> dict[str, Json] | None:
         return {"message": {"role": "user", "content": content}}
     if not isinstance(content, dict):
         return None
-    kept: dict[str, Json] = {"message": content}
+    own_line: dict[str, Json] = {"message": content}
     if "supersedes" in line:
-        kept["supersedes"] = line["supersedes"]
+        own_line["supersedes"] = line["supersedes"]
     if not _is_of_person(line):
-        kept["isMeta"] = True
-    return kept
+        own_line["isMeta"] = True
+    return own_line
 
 
 def attachment(line: Body) -> dict[str, Json] | None:
@@ -36,10 +36,10 @@ def attachment(line: Body) -> dict[str, Json] | None:
     prompt = attached.get("prompt")
     if attached.get("type") != "queued_command" or not isinstance(prompt, str | list):
         return None
-    kept: dict[str, Json] = {"type": "user", "message": {"role": "user", "content": prompt}}
+    own_line: dict[str, Json] = {"type": "user", "message": {"role": "user", "content": prompt}}
     if attached.get("commandMode", "prompt") != "prompt" or not _is_of_person(attached):
-        kept["isMeta"] = True
-    return kept
+        own_line["isMeta"] = True
+    return own_line
 
 
 def attached(line: Body) -> str | None:

@@ -47,19 +47,19 @@ def _copy(
         if line.get("type") == _SCREEN_ONLY:
             dropped[line_id] = parent
             continue
-        kept = {key: value for key, value in line.items() if key not in _OF_SESSION}
+        copy = {key: value for key, value in line.items() if key not in _OF_SESSION}
         for number, prompt in enumerate(prompts.get(line_id, ())):
             own_id = _line_id(fork, f"prompt {number} before {line_id}")
             yield {
                 **_line(fork, own_id, parent),
-                **{key: kept[key] for key in _OF_ANY_LINE if key in kept},
+                **{key: copy[key] for key in _OF_ANY_LINE if key in copy},
                 "type": "user",
                 "message": {"role": "user", "content": prompt},
                 "forkedFrom": {"sessionId": fork.origin, "messageUuid": own_id},
             }
             parent = own_id
         copied: dict[str, Json] = {"parentUuid": parent, "sessionId": fork.id}
-        yield {**kept, **copied, "forkedFrom": {"sessionId": fork.origin, "messageUuid": line_id}}
+        yield {**copy, **copied, "forkedFrom": {"sessionId": fork.origin, "messageUuid": line_id}}
     yield _titled(fork)
 
 
@@ -91,11 +91,11 @@ def _write(messages: Sequence[tuple[str, Json]], fork: NewFork) -> Iterator[dict
             "forkedFrom": {"sessionId": fork.origin, "messageUuid": parent},
         }
     is_summary = bool(fork.past)
-    for at, (message_id, item) in enumerate(messages):
+    for index, (message_id, item) in enumerate(messages):
         role = item.get("role") if isinstance(item, dict) else None
         if not isinstance(item, dict) or role not in ("user", "assistant"):
             continue
-        line_id = _line_id(fork, str(at))
+        line_id = _line_id(fork, str(index))
         yield {
             **_line(fork, line_id, parent),
             **({"isCompactSummary": True} if is_summary and role == "user" else {}),

@@ -160,8 +160,8 @@ def conversation(body: Body) -> dict[str, Json]:
         model = name(mapping(body, "modelInfo") or {}, "id")
         own |= {} if model is None else {"model": model}
         own["id"] = body.get("id")
-    kept: dict[str, Json] = {"type": role, "message": own, "uuid": body.get("id")}
-    return kept if _kind_of(body) is None else {**kept, "isMeta": True}
+    own_line: dict[str, Json] = {"type": role, "message": own, "uuid": body.get("id")}
+    return own_line if _kind_of(body) is None else {**own_line, "isMeta": True}
 
 
 def _block_of(block: Body) -> Json:

@@ -150,12 +150,12 @@ def beginning_of(words: str) -> str:
     from contextgauge.json_codec import dumps  # noqa: PLC0415 -- each command imports the adapters
 
     info, _ = object_in(words)
-    kept: Body = {each: info[each] for each in _FIGURES[:-1] if count(info, each) is not None}
+    figures: Body = {each: info[each] for each in _FIGURES[:-1] if count(info, each) is not None}
     if info.get("apiProtocol") in ("anthropic", "openai"):
-        kept["apiProtocol"] = info["apiProtocol"]
+        figures["apiProtocol"] = info["apiProtocol"]
     if info.get("tool") == _SUMMARIES:
-        kept["tool"] = _SUMMARIES
-    return dumps(kept).decode() if kept else ""
+        figures["tool"] = _SUMMARIES
+    return dumps(figures).decode() if figures else ""
 
 
 def object_in(words: str) -> tuple[Body, str]:

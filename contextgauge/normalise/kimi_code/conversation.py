@@ -16,8 +16,8 @@ def message(body: Body) -> dict[str, Json] | None:
     origin = mapping(own, "origin") or {}
     if own.get("role") != "user":
         return None
-    kept = _of(body, "user", text_of(own.get("content")) or "", name(own, "id"))
-    return kept if origin.get("kind", "user") == "user" else {**kept, "isMeta": True}
+    own_line = _of(body, "user", text_of(own.get("content")) or "", name(own, "id"))
+    return own_line if origin.get("kind", "user") == "user" else {**own_line, "isMeta": True}
 
 
 def loop_event(body: Body) -> dict[str, Json] | None:

@@ -56,7 +56,7 @@ def lines(runtime: Runtime, session: Body, others: Sequence[Sequence[Body]]) -> 
     Messages that are older than the session are copies of another's.
     """
     *listed, above = others
-    named = {name(each, "id"): each for found in listed for each in found}
+    named = {name(each, "id"): each for listing in listed for each in listing}
     documents = {key: named[key] for key in sorted(filter(None, named))}
     messages = {key: each for key, each in documents.items() if "role" in each}
     parts: dict[str | None, list[Body]] = {}

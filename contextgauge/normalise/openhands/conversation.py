@@ -84,6 +84,6 @@ def _boundary(body: Body) -> dict[str, Json]:
     """Reduce a condensation: which messages it kept, at both ends, cannot be words as one part."""
     summary: Json = {"role": "user", "content": text(body, "summary") or ""}
     names = ("head_uuid", "tail_uuid", "anchor_uuid")
-    kept: Json = {"preserved_segment": dict.fromkeys(names, body.get("id"))}
+    preserved: Json = {"preserved_segment": dict.fromkeys(names, body.get("id"))}
     own: dict[str, Json] = {"type": "system", "subtype": "compact_boundary", "message": summary}
-    return {**own, "compact_metadata": kept}
+    return {**own, "compact_metadata": preserved}

@@ -29,10 +29,10 @@ def message(line: Body) -> dict[str, Json] | None:
         made |= {} if usage is None else {"usage": usage}
         model = name(line, "model")
         made |= {} if model is None else {"model": model}
-    kept: dict[str, Json] = {"type": made["role"], "message": made}
+    own_line: dict[str, Json] = {"type": made["role"], "message": made}
     if not is_answer and line.get("provenance", _OF_PERSON) != _OF_PERSON:
-        kept["isMeta"] = True
-    return kept
+        own_line["isMeta"] = True
+    return own_line
 
 
 def system(line: Body) -> dict[str, Json] | None:

@@ -176,9 +176,9 @@ def _check_writable(target: Path) -> None:
 def _bytes_of(file: str) -> bytes:
     if file == STANDARD:
         return sys.stdin.buffer.read()
-    found = find_file(file)
+    target = find_file(file)
     try:
-        return Path(file).read_bytes() if found is None else read_whole(found.place)
+        return Path(file).read_bytes() if target is None else read_whole(target.place)
     except DamagedError as error:
         raise ConfigError(f"{file}: {error.strerror}") from error
     except OSError as error:
@@ -190,8 +190,8 @@ def _mode_of(file: str) -> int:
 
     Its owner may write that, also where the conversation's file is read-only.
     """
-    found = None if file == STANDARD else find_file(file)
-    return 0o666 if found is None else found.stat.st_mode & 0o666 | 0o600
+    target = None if file == STANDARD else find_file(file)
+    return 0o666 if target is None else target.stat.st_mode & 0o666 | 0o600
 
 
 def _write(target: Path | None, value: bytes, *, mode: int) -> None:

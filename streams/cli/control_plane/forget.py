@@ -43,9 +43,9 @@ def forget(
     async def send(plane: ControlPlane) -> None:
         await plane.send(TextDeleted(session_id=session_id, requested_by=requested_by()))
         days = plane.settings.messages_retention_days
-        kept = "for ever" if days < 0 else f"for {count(days, 'day')}"
+        duration = "for ever" if days < 0 else f"for {count(days, 'day')}"
         say(f"Requested: the text of {safe(session_id)} up to now is deleted.")
-        say(f"agent.messages keeps its messages {kept} from their publication.")
+        say(f"agent.messages keeps its messages {duration} from their publication.")
         say("It is carried out by `contextgauge conversations`: if none runs, once it does.")
 
     with_control(send)

@@ -218,10 +218,10 @@ def _at(settings: object, path: Sequence[str]) -> Any:  # noqa: ANN401 -- any se
 def _holder(settings: Settings, path: Sequence[str]) -> Settings:
     """Return the table that has the last name, made where it is not there. Raises ConfigError."""
     holder = settings
-    for at, name in enumerate(path[:-1], 1):
+    for depth, name in enumerate(path[:-1], 1):
         inner = holder.setdefault(name, {})
         if not isinstance(inner, MutableMapping):
-            where = ".".join(path[:at])
+            where = ".".join(path[:depth])
             raise ConfigError(f"{where} is not a table of settings: nothing was changed")
         holder = holder[name]
     return holder

@@ -145,10 +145,10 @@ class LocalAgentSessions:
             for view in _views_in(file.place)
             if view.session_id.startswith(name)
         ]
-        found = only_one(name, places)
-        if found is None:
+        named = only_one(name, places)
+        if named is None:
             raise StopError(f"no session on this machine begins with {safe(name)!r}")
-        return _SessionPlace(str(found.path), found.session_id, found.is_one_of_many, 0.0)
+        return _SessionPlace(str(named.path), named.session_id, named.is_one_of_many, 0.0)
 
     def _of_folder(self, files: Sequence[TranscriptFile], folder: str) -> Iterator[_SessionPlace]:
         for file in files[:_MOST_FILES]:

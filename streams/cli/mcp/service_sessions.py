@@ -31,12 +31,12 @@ class ServiceAgentSessions:
 
     def one(self, which: WhichSession) -> FoundSession:
         """Return a session; see `AgentSessions`."""
-        found = self._find(which)
-        chain = found.document["status"]["leading_chain"]
-        chains = found.document["chains"]
+        session = self._find(which)
+        chain = session.document["status"]["leading_chain"]
+        chains = session.document["chains"]
         is_reported = chain in chains and chains[chain].get("categories") is not None
         filling = {"filling": None, "filling_unknown": None if is_reported else _NEEDS_FILE}
-        return found._replace(document=found.document | filling)
+        return session._replace(document=session.document | filling)
 
     def recent(self, limit: int) -> list[Document]:
         """Return the sessions that were active last."""
@@ -63,9 +63,9 @@ class ServiceAgentSessions:
 
     def _certain(self, which: WhichSession) -> str:
         """Return the id of a session that is compacted, or whose text is given away."""
-        found = self._find(which)
-        session_id = str(found.document["session_id"])
-        refuse_several(session_id, found.others)
+        session = self._find(which)
+        session_id = str(session.document["session_id"])
+        refuse_several(session_id, session.others)
         return session_id
 
     def _find(self, which: WhichSession) -> FoundSession:

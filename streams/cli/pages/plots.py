@@ -74,13 +74,13 @@ def line(labels: Sequence[str], series: Sequence[Series], unit: Unit, about: str
     marks: list[Html] = []
     for each in series:
         for part in _unbroken(each.values):
-            at = [(begin + number * step, 100 - 100 * value / top) for number, value in part]
-            points = " ".join(f"{x:.6g},{y:.6g}" for x, y in at)
+            places = [(begin + number * step, 100 - 100 * value / top) for number, value in part]
+            points = " ".join(f"{x:.6g},{y:.6g}" for x, y in places)
             marks.append(stretched(tag("polyline", points=points, class_=f"line {each.colour}")))
             if len(part) == 1 or len(labels) <= 2 * _MOST_LABELS + 5:
                 marks += [
                     tag("circle", cx=f"{x:.6g}%", cy=f"{y:.6g}%", r=3, class_=f"dot {each.colour}")
-                    for x, y in at
+                    for x, y in places
                 ]
     for number, label in enumerate(labels):
         left = max(step * (number - 0.5), 0)

@@ -147,9 +147,9 @@ def live_table(
     for column in table.columns:
         if column.header == sorted_by:
             column.header_style = "bold reverse"
-    for at, row in zip(rows, table.rows, strict=True):
-        stale = "" if is_live(views[at], now_ms) else "dim"
-        row.style = f"{stale} {'reverse' if at == selected else ''}".strip()
+    for position, row in zip(rows, table.rows, strict=True):
+        stale = "" if is_live(views[position], now_ms) else "dim"
+        row.style = f"{stale} {'reverse' if position == selected else ''}".strip()
     return table
 
 

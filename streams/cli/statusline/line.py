@@ -58,8 +58,8 @@ def _pieces(figures: Figures, now_ms: int, dropped: Sequence[str]) -> Iterator[_
         list(_label(figures, now_ms)),
         [_Piece(size)] if size else [],
     ]
-    for at, word in enumerate([word for word in words if word]):
-        if at:
+    for index, word in enumerate([word for word in words if word]):
+        if index:
             yield _Piece(" ")
         yield from word
     if "until" not in dropped and figures.until_compaction_tokens is not None:

@@ -155,14 +155,14 @@ class Frame:
             no_match = "No session matches the filter: Esc clears it"
             return Text(no_match if self._chosen.filter else overview.nothing, style="dim")
         height = max(1, room - 1)
-        at = place_of(self._chosen.selected, shown)
-        first = at // height * height
+        index = place_of(self._chosen.selected, shown)
+        first = index // height * height
         return live_table(
             shown,
             self._now_ms,
             width,
             range(first, min(first + height, len(shown))),
-            selected=at,
+            selected=index,
             titles=overview.titles,
             sorted_by=self._chosen.sort,
             points=points,

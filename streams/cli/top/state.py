@@ -202,11 +202,11 @@ def _in_detail(chosen: Chosen, key: str) -> Chosen:
 
 def place_of(selected: str | None, shown: Sequence[SessionView]) -> int:
     """Return the row that is selected: the first, where the session is not among them."""
-    return next((at for at, view in enumerate(shown) if view.session_id == selected), 0)
+    return next((index for index, view in enumerate(shown) if view.session_id == selected), 0)
 
 
 def _moved(selected: str | None, shown: Sequence[SessionView], by: int) -> str | None:
     if not shown:
         return selected
-    at = place_of(selected, shown) + by
-    return shown[max(0, min(at, len(shown) - 1))].session_id
+    index = place_of(selected, shown) + by
+    return shown[max(0, min(index, len(shown) - 1))].session_id

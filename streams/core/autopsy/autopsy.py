@@ -96,13 +96,13 @@ class AutopsyReading:
         The session's own are added to them.
         """
         everything = list(findings_of(self._reading, frozenset(self._incomplete)))
-        found = [each for each in everything if each.summary_id not in known]
-        known |= {each.summary_id for each in found if not each.summary_id.startswith(LINE)}
+        not_known = [each for each in everything if each.summary_id not in known]
+        known |= {each.summary_id for each in not_known if not each.summary_id.startswith(LINE)}
         unseen = max(0, self._reading.compactions - len(list(boundaries(self._reading.history))))
         trail = Trail(self._reading.history, self._reading.without_text)
-        own, places = ([each.place for each in part] for part in (found, everything))
+        own, places = ([each.place for each in part] for part in (not_known, everything))
         followed = consequences(trail, own, GuardWork(), places)
-        judged = tuple(map(_with_sequels, found, followed.cases))
+        judged = tuple(map(_with_sequels, not_known, followed.cases))
         return SessionAutopsy(judged, unseen, followed.compared)
 
 

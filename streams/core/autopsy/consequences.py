@@ -154,12 +154,12 @@ class _Course:
         calls = self._trail.calls
         before: dict[tuple[str, str], str] = {}
         now: dict[tuple[str, str], str] = {}
-        for at, result_id in self._trail.failures.items():
-            key = (calls[at].name, calls[at].arguments)
-            if at < point.call:
+        for index, result_id in self._trail.failures.items():
+            key = (calls[index].name, calls[index].arguments)
+            if index < point.call:
                 before[key] = result_id
-            elif at < point.call + point.calls:
-                now.setdefault(key, calls[at].message_id)
+            elif index < point.call + point.calls:
+                now.setdefault(key, calls[index].message_id)
         for (name, arguments), message_id in now.items():
             former = before.get((name, arguments), "")
             yield FollowingCase(f"{name} {arguments}", message_id, former)
@@ -184,7 +184,7 @@ class _Course:
         """
         is_there = seen.has(turn)
         if is_there:
-            return next(at for at, each in enumerate(before) if turn.plain in each.plain)
+            return next(index for index, each in enumerate(before) if turn.plain in each.plain)
         passage = None if is_there is None else seen.passage(turn)
         if passage is None:
             return None
@@ -203,11 +203,11 @@ class _Course:
     def _actions(self, point: _Point) -> Iterator[FollowingCase]:
         turns = self._trail.turns
         gone_on = len(self._trail.turns_before(point.place)) - 1
-        for at in range(point.call, point.call + point.calls):
-            call = self._trail.calls[at]
+        for index in range(point.call, point.call + point.calls):
+            call = self._trail.calls[index]
             if not call.acts:
                 continue
-            named = self._first.get(at)
+            named = self._first.get(index)
             if named is not None and named.turn < gone_on:
                 yield FollowingCase(named.name, call.message_id, turns[named.turn].message_id)
             else:

@@ -42,7 +42,7 @@ def touched_first(trail: Trail) -> dict[int, NamedThing]:
     places = [each.place for each in trail.turns]
     touched: dict[str, int] = {}
     first: dict[int, NamedThing] = {}
-    for at, call in enumerate(trail.calls):
+    for index, call in enumerate(trail.calls):
         if not call.acts:
             continue
         before = bisect_left(places, call.place)
@@ -50,7 +50,7 @@ def touched_first(trail: Trail) -> dict[int, NamedThing]:
             latest = bisect_left(numbers, before) - 1
             last, touched[name] = touched.get(name, -1), call.place
             if latest >= 0 and last < places[numbers[latest]]:
-                first.setdefault(at, NamedThing(name, numbers[latest]))
+                first.setdefault(index, NamedThing(name, numbers[latest]))
     return first
 
 

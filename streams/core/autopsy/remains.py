@@ -171,11 +171,11 @@ def _with_braces(text: str) -> str:
 def _parts_of_path(path: str, text: str) -> Iterator[int]:
     """Yield how many names of a path's end stand at each place of a text that has the last."""
     *folders, name = path.split("/")
-    at = -1
-    while (at := text.find(name, at + 1)) >= 0:
-        if _GOES_ON.match(text, at + len(name)):
+    offset = -1
+    while (offset := text.find(name, offset + 1)) >= 0:
+        if _GOES_ON.match(text, offset + len(name)):
             continue
-        size, start = 1, at
+        size, start = 1, offset
         while size <= len(folders) and text.endswith(f"{folders[-size]}/", 0, start):
             start -= len(folders[-size]) + 1
             size += 1

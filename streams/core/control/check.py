@@ -187,14 +187,14 @@ def profile_of(thresholds: SessionThresholds, window: int) -> Profile:
     Raises ConfigError for a profile that is unknown here.
     """
     profile = profile_named(thresholds.profile)
-    at = _share(thresholds.compact_at, profile, profile.compact_at, window)
+    share = _share(thresholds.compact_at, profile, profile.compact_at, window)
     to = _share(thresholds.compact_to, profile, profile.compact_to, window)
     return replace(
         profile,
         shares_of="usable",
         warn_at=None,  # the pipeline warns
-        compact_at=at,
-        compact_to=min(to, at),
+        compact_at=share,
+        compact_to=min(to, share),
         system_reserve_tokens=0,
         output_reserve_tokens=0,
         safety_tokens=0,

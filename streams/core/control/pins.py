@@ -96,12 +96,12 @@ def check_pins(around: AroundBoundary, work: GuardWork | None = None) -> PinsChe
     after = seen_text(around.after, turns, work)
     before = SeenBefore(around, turns, work)
     check: tuple[list[str], list[str], list[str], list[str]] = [], [], [], []
-    kept, paraphrased, lost, unknown = check
+    preserved, paraphrased, lost, unknown = check
     # First what takes little time: the rest may take all that is left.
     are_there = [after.has(turn) for turn in turns]
     for turn, is_there in zip(turns, are_there, strict=True):
         if is_there:
-            kept.append(turn.text)
+            preserved.append(turn.text)
             continue
         share = None if is_there is None else after.overlap(turn)
         if share is not None and share >= THRESHOLD:

@@ -118,7 +118,7 @@ class SessionRule:
         named = [
             bool(each.texts) for each in (self.models, self.agents, self.projects, self.sessions)
         ]
-        narrowest = max((at + 1 for at, is_named in enumerate(named) if is_named), default=0)
+        narrowest = max((index + 1 for index, is_named in enumerate(named) if is_named), default=0)
         return narrowest, sum(named)
 
     @property

@@ -280,17 +280,17 @@ def grams_of(text: str) -> Iterator[str]:
     """Yield the n-grams of a text in order, empty ones where a sentence ends."""
     for piece in _PIECE.finditer(_folded(text)):
         if run := piece["unspaced"]:
-            for at in range(len(run)):
-                yield run[at]
-                yield run[at : at + 2]
+            for start in range(len(run)):
+                yield run[start]
+                yield run[start : start + 2]
         elif not (word := piece["word"]):
             yield from _PAUSE
         elif _is_number(word):
             yield word
         else:
             padded = f" {word} "
-            for at in range(len(padded) - _SIZE + 1):
-                yield padded[at : at + _SIZE]
+            for start in range(len(padded) - _SIZE + 1):
+                yield padded[start : start + _SIZE]
 
 
 def _is_number(gram: str) -> bool:

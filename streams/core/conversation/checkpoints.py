@@ -59,8 +59,8 @@ class _Reader:
 
     def to(self, end: int) -> HeldContext:
         """Read the lines before one, and return what the model sees then."""
-        for at in range(self._at, end):
-            _add(self.reading, self._lines[at], at)
+        for index in range(self._at, end):
+            _add(self.reading, self._lines[index], index)
         self._at = max(self._at, end)
         reading = self.reading
         is_whole = not (reading.is_incomplete or reading.is_without_text)
@@ -74,14 +74,14 @@ def checkpoints(
 
     `form` is that of the session's runtime, None where it has none.
     """
-    reader, found = _Reader(lines), []
+    reader, listed = _Reader(lines), []
     for boundary in boundaries:
         begin = boundary if form is None else form.begin(lines, boundary)
         before = reader.to(begin)
         reader.to(boundary + 1)
         after = reader.to(_end_of(lines, boundary, reader.reading, form))
-        found.append(SessionCheckpoint(before, after))
-    return found
+        listed.append(SessionCheckpoint(before, after))
+    return listed
 
 
 def same_boundaries(
@@ -92,19 +92,19 @@ def same_boundaries(
     Their numbers say nothing: each reader counts what it has read. A boundary that telemetry
     reported first has another id (R34), and the same time; one that could be several is none.
     """
-    places = {each.id: at for at, each in enumerate(others)}
+    places = {each.id: index for index, each in enumerate(others)}
     ids = {each.id for each in some}
-    found = {each: places[each] for each in ids & places.keys()}
+    shared = {each: places[each] for each in ids & places.keys()}
     near = [
-        (each.id, at)
+        (each.id, index)
         for each in some
-        if each.id not in found
-        for at, other in enumerate(others)
+        if each.id not in shared
+        for index, other in enumerate(others)
         if other.id not in ids and _is_near(each.time_ms, other.time_ms)
     ]
-    by_id, by_place = Counter(each for each, _ in near), Counter(at for _, at in near)
-    only = {each: at for each, at in near if by_id[each] == by_place[at] == 1}
-    return found | only
+    by_id, by_place = Counter(each for each, _ in near), Counter(index for _, index in near)
+    only = {each: index for each, index in near if by_id[each] == by_place[index] == 1}
+    return shared | only
 
 
 def _is_near(one_ms: int | None, other_ms: int | None) -> bool:
@@ -195,12 +195,12 @@ def _end_of(
     """Return where the lines of a compaction end: before the one that continues with something."""
     trial = reading.copy()
     known = {each.id for each in trial.history.active}
-    for at in range(boundary + 1, len(lines)):
-        if form is not None and form.begins_turn(lines[at]):
-            return at
-        _add(trial, lines[at], at)
+    for index in range(boundary + 1, len(lines)):
+        if form is not None and form.begins_turn(lines[index]):
+            return index
+        _add(trial, lines[index], index)
         if any(_goes_on(each) for each in trial.history.active if each.id not in known):
-            return at
+            return index
     return len(lines)
 
 

@@ -59,8 +59,8 @@ class ConversationFold:
         and nothing is changed; else such a one is ignored.
         """
         if self._is_too_large:
-            kept = reduced(dict(line))
-            if kept is None or not begins_anew(kept):
+            own_line = reduced(dict(line))
+            if own_line is None or not begins_anew(own_line):
                 self._position = max(self._position, offset + 1)
                 return False
         try:

@@ -135,9 +135,9 @@ def _joined(segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
 def _without_oldest(segments: tuple[Segment, ...], count: int) -> tuple[Segment, ...]:
     """Return the segments without so many of the oldest hashes."""
     left = count * HASH_BYTES
-    for at, (ordered, marks) in enumerate(segments):
+    for index, (ordered, marks) in enumerate(segments):
         if left < len(ordered):
-            return (Segment(ordered[left:], marks), *segments[at + 1 :])
+            return (Segment(ordered[left:], marks), *segments[index + 1 :])
         left -= len(ordered)
     raise AssertionError("the newest are held")
 
@@ -150,10 +150,10 @@ def refresh(known: KnownCauses, cause: bytes) -> KnownCauses:
     if known.added - known.first < KEPT - BLOCK:
         return known
     old = 0
-    for at, part in enumerate(known.segments):
+    for index, part in enumerate(known.segments):
         old += len(part.ordered) // HASH_BYTES
         if old >= 3 * BLOCK:
-            is_absent = _is_absent(b"", known.segments[: at + 1], cause)
+            is_absent = _is_absent(b"", known.segments[: index + 1], cause)
             return known if is_absent else add(known, cause)
     raise AssertionError("there are more than these")
 
@@ -219,7 +219,7 @@ def from_chunks(added: int, first: int, newest: bytes, stored: Mapping[int, byte
     bounds = [*range(0, last_at, size), last_at, tail_at]
     # Without filters: making them costs more than the searches of the few messages that most
     # sessions get between being read back and being put away again.
-    segments = [Segment(hashes[at:to]) for at, to in pairwise(bounds) if at < to]
+    segments = [Segment(hashes[begin:to]) for begin, to in pairwise(bounds) if begin < to]
     return KnownCauses(tuple(segments), hashes[tail_at:], added, first)
 
 

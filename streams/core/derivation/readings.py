@@ -229,18 +229,18 @@ def _once(step: Step, marks: int, *, edits: tuple[dict[str, Json], ...], exhaust
 
 
 def _edit(step: Step, edits: tuple[dict[str, Json], ...], cleared: int | None) -> None:
-    name, kept, left_bytes = step.subject, 0, _EDITS_BYTES
+    name, count, left_bytes = step.subject, 0, _EDITS_BYTES
     for edit in edits:
         left_bytes -= json_bytes(edit)
         if left_bytes < 0:
             break
-        kept += 1
+        count += 1
     step.emit(
         ContextEdit(
             **step.common(name, step.chains[name].model),
-            edits=edits[:kept],
+            edits=edits[:count],
             cleared_input_tokens=cleared,
-            edits_left_out=len(edits) - kept or None,
+            edits_left_out=len(edits) - count or None,
         )
     )
 

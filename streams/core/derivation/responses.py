@@ -62,10 +62,10 @@ def key_hash(key: str | None, cause: str, *, is_telemetry: bool = False) -> byte
 
 def find(memory: bytes, key: bytes) -> Remembered | None:
     """Return what is remembered of a response."""
-    at = _place(memory, key)
-    if at < 0:
+    place = _place(memory, key)
+    if place < 0:
         return None
-    _, counts, output, marks = _ENTRY.unpack_from(memory, at)
+    _, counts, output, marks = _ENTRY.unpack_from(memory, place)
     return counts, None if output == _UNKNOWN else output, marks
 
 
@@ -77,9 +77,9 @@ def remember(memory: bytes, added: int, key: bytes, response: Remembered) -> tup
     """
     counts, output, marks = response
     packed = _ENTRY.pack(key, counts, _UNKNOWN if output is None else output, marks)
-    at = _place(memory, key)
-    if at >= 0:
-        return memory[:at] + packed + memory[at + _ENTRY.size :], added
+    place = _place(memory, key)
+    if place >= 0:
+        return memory[:place] + packed + memory[place + _ENTRY.size :], added
     added += 1
     return (memory + packed)[-(KEPT + added % RECENT) * _ENTRY.size :], added
 
@@ -96,8 +96,8 @@ def is_whole(memory: bytes, added: int) -> bool:
 
 def parted(memory: bytes, added: int) -> tuple[bytes, bytes]:
     """Return the older entries, which are stored apart, and the newest, stored with the chain."""
-    at = len(memory) - added % RECENT * _ENTRY.size
-    return memory[:at], memory[at:]
+    place = len(memory) - added % RECENT * _ENTRY.size
+    return memory[:place], memory[place:]
 
 
 def counts_hash(usage: Usage) -> bytes:
@@ -107,6 +107,6 @@ def counts_hash(usage: Usage) -> bytes:
 
 def _place(memory: bytes, key: bytes) -> int:
     """Return where the response's entry begins, or -1; the newest are looked at first."""
-    at = _last_place(memory, _ENTRY.size, key)
+    place = _last_place(memory, _ENTRY.size, key)
     # Entries before the last 32 are only there to be stored: they count as forgotten (R9).
-    return at if at >= len(memory) - KEPT * _ENTRY.size else -1
+    return place if place >= len(memory) - KEPT * _ENTRY.size else -1

@@ -208,7 +208,7 @@ _BOUNDARIES: Final = TwoWays._fields.index("boundaries")
 def _two_ways(values: list[Any]) -> TwoWays:
     # Tuples before they are in it: the compiled class takes no list in their place.
     place = _BOUNDARIES
-    made = [tuple((own_id, at) for own_id, at in each) for each in values[place : place + 1]]
+    made = [tuple((own_id, value) for own_id, value in each) for each in values[place : place + 1]]
     return TwoWays(*values[:place], *made, *values[place + 1 :])
 
 

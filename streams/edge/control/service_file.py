@@ -34,7 +34,7 @@ def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | Non
     """
     faults: list[str] = []
     service = noted(faults, lambda: read_service(path))
-    kept = noted(faults, lambda: find_kept(path))
+    conversations = noted(faults, lambda: find_kept(path))
     needs = noted(faults, lambda: read_toml(path, COMPACTION_SERVICE, outside_needs))
     if needs is not None:
         plan = needs.summariser
@@ -42,7 +42,7 @@ def check_service_file(path: Path) -> tuple[ServicePlan, KeptConversations | Non
         noted(faults, lambda: drivers_of(needs.drivers, SystemClock()))
     if service is None or faults:
         raise ConfigError("\n".join(dict.fromkeys("\n".join(faults).splitlines())))
-    return service, kept
+    return service, conversations
 
 
 def is_service_file(path: Path) -> bool:

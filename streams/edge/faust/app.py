@@ -95,24 +95,27 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         recent = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.since_ms()))
         pending = await consumer.offsets_for_times(dict.fromkeys(partitions, settings.pending_ms()))
         positions, begun = {}, {}
-        for at in partitions:
-            committed = await self._committed(consumer, at)
+        for topic_partition in partitions:
+            committed = await self._committed(consumer, topic_partition)
             # Of a topic that lost its end, an offset may be beyond it.
-            is_valid = committed is not None and first[at] <= committed <= end[at]
-            by_time = pending.get(at) if is_valid else recent.get(at)
-            position = end[at] if by_time is None else by_time.offset
+            is_valid = (
+                committed is not None
+                and first[topic_partition] <= committed <= end[topic_partition]
+            )
+            by_time = pending.get(topic_partition) if is_valid else recent.get(topic_partition)
+            position = end[topic_partition] if by_time is None else by_time.offset
             if is_valid:
                 if committed < position:
                     logger.warning(
                         "records are too old to be of use: skipped",
-                        partition=at.partition,
+                        partition=topic_partition.partition,
                         records=position - committed,
                     )
                 position = max(committed, position)
             else:
-                begun[at] = position
-            positions[at] = position
-            consumer.seek(at, position)
+                begun[topic_partition] = position
+            positions[topic_partition] = position
+            consumer.seek(topic_partition, position)
         # Or the next owner, before anything is acknowledged, would begin at a later time.
         await self._commit(begun)
         return positions
@@ -147,13 +150,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             )
         except UnreadableError as error:
             fetched = await self._pass(consumer, error)
-        for at in consumer.assignment():
-            state = consumer._subscription.subscription.assignment.state_value(at)  # noqa: SLF001 -- no public way
+        for topic_partition in consumer.assignment():
+            state = consumer._subscription.subscription.assignment.state_value(topic_partition)  # noqa: SLF001 -- no public way
             if state is not None and state.has_valid_position:
-                records = fetched.get(at)
+                records = fetched.get(topic_partition)
                 settings.fetched(
                     generation,
-                    at.partition,
+                    topic_partition.partition,
                     state.position,
                     records[-1].offset if records else None,
                 )
@@ -161,25 +164,25 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def _pass(self, consumer: AIOKafkaConsumer, error: UnreadableError) -> Any:  # noqa: ANN401 -- as above
         """Seek to what comes after a batch that cannot be read. Raises UnreadableBatchError."""
-        at = TopicPartition(error.batch.topic, error.batch.partition)
-        position = await consumer.position(at)
-        if not error.is_final and self._damaged.get(at) != position:
-            self._damaged[at] = position
+        topic_partition = TopicPartition(error.batch.topic, error.batch.partition)
+        position = await consumer.position(topic_partition)
+        if not error.is_final and self._damaged.get(topic_partition) != position:
+            self._damaged[topic_partition] = position
             return {}  # it is fetched once more
-        unreadable = UnreadableBatchError(known_in(consumer, at, error, position))
+        unreadable = UnreadableBatchError(known_in(consumer, topic_partition, error, position))
         if unreadable.batch.next_offset is None:
             raise unreadable
         logger.warning("records are passed over", error=str(unreadable))
-        consumer.seek(at, unreadable.batch.next_offset)
+        consumer.seek(topic_partition, unreadable.batch.next_offset)
         return {}
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit; ignore a broker that is away: what is not committed is read again."""
         consumer = self._ensure_consumer()
         acknowledged = {
-            at: (offset, self.settings.topic_id)
-            for at, offset in offsets.items()
-            if at in consumer.assignment()
+            topic_partition: (offset, self.settings.topic_id)
+            for topic_partition, offset in offsets.items()
+            if topic_partition in consumer.assignment()
         }
         try:
             with translated("committing acknowledged positions"):
@@ -254,9 +257,9 @@ class GroupConsumer(driver.Consumer):
         handled = dict(self._handled)
         if not handled or not await self._commit(handled):
             return False
-        for at, offset in handled.items():
-            if self._handled.get(at) == offset:
-                del self._handled[at]
+        for topic_partition, offset in handled.items():
+            if self._handled.get(topic_partition) == offset:
+                del self._handled[topic_partition]
         return True
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
@@ -279,7 +282,10 @@ class GroupConsumer(driver.Consumer):
         generation = self.app.consumer_generation_id
         await super().perform_seek()
         if generation == self.app.consumer_generation_id:  # else it was the former assignment's
-            positions = {at.partition: offset or 0 for at, offset in self._read_offset.items()}
+            positions = {
+                topic_partition.partition: offset or 0
+                for topic_partition, offset in self._read_offset.items()
+            }
             cast("FaustApp", self.app).settings.sought(generation, positions)
 
 

@@ -164,10 +164,13 @@ class FaustStream:
             return None
         thread = cast("GroupConsumer", app.consumer)._thread  # noqa: SLF001 -- no public way
         consumer = thread._consumer  # noqa: SLF001 -- as above
-        at = TopicPartition(self._topic, partition)
-        if consumer is None or at not in consumer.assignment():
+        topic_partition = TopicPartition(self._topic, partition)
+        if consumer is None or topic_partition not in consumer.assignment():
             return None
-        end, polled_ms = consumer.last_stable_offset(at), consumer.last_poll_timestamp(at)
+        end, polled_ms = (
+            consumer.last_stable_offset(topic_partition),
+            consumer.last_poll_timestamp(topic_partition),
+        )
         fetched = self._fetched.get(partition)
         if end is None or polled_ms is None or fetched is None or not self.is_current(fetched[0]):
             return None
@@ -177,7 +180,7 @@ class FaustStream:
         if last is not None and self._handled.get(partition, -1) < last:
             position = min(position, last)  # Faust still holds it
         behind: int = end - position
-        if behind <= 0 and consumer.highwater(at) != end:
+        if behind <= 0 and consumer.highwater(topic_partition) != end:
             return None  # an open transaction: its records are not visible
         return max(0, behind)
 
@@ -263,8 +266,10 @@ class FaustStream:
 
     def acknowledge(self, generation: object, partition: int, offset: int) -> None:
         if self._app is not None and self.is_current(generation):
-            at = cast("TP", TopicPartition(self._topic, partition))
-            cast("GroupConsumer", self._app.consumer).acknowledge(generation, at, offset)
+            topic_partition = cast("TP", TopicPartition(self._topic, partition))
+            cast("GroupConsumer", self._app.consumer).acknowledge(
+                generation, topic_partition, offset
+            )
 
 
 async def _crash_of(app: faust.App) -> BaseException:

@@ -112,7 +112,9 @@ class Checkpoint:
                 )
             target = CheckpointTarget(document["cluster"], document["topic"])
             positions = [from_entry(entry) for entry in document["files"]]
-            offsets = {int(partition): int(at) for partition, at in document["offsets"].items()}
+            offsets = {
+                int(partition): int(offset) for partition, offset in document["offsets"].items()
+            }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
                 f"the checkpoint {self.path} is damaged: delete it, and all files are sent from "
@@ -132,7 +134,7 @@ class Checkpoint:
             "format": FORMAT,
             "cluster": self._target.cluster,
             "topic": self._target.topic,
-            "offsets": {str(partition): at for partition, at in sorted(offsets.items())},
+            "offsets": {str(partition): offset for partition, offset in sorted(offsets.items())},
             "files": [position._asdict() for position in positions],
         }
         new = self.path.with_name(self.path.name + ".new")

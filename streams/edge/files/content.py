@@ -145,9 +145,9 @@ class CompressedContent(Content):
         self._begin = 0
 
     def _forget_before(self, at: int) -> None:
-        kept = at if self._hold is None else min(at, max(self._hold, at - HELD_LINE_BYTES))
+        begin = at if self._hold is None else min(at, max(self._hold, at - HELD_LINE_BYTES))
         # What is just before a place is read again, to compare it with its hash.
-        passed = min(kept - PRINT_BYTES - self._begin, len(self._part))
+        passed = min(begin - PRINT_BYTES - self._begin, len(self._part))
         if passed > 0:
             del self._part[:passed]
             self._begin += passed
@@ -189,9 +189,9 @@ class CompressedContent(Content):
             raise DamagedError("cut off", size)
 
     def _stored(self) -> Iterator[bytes]:
-        at = 0
-        while stored := os.pread(self.descriptor, _READ_BYTES, at):
-            at += len(stored)
+        offset = 0
+        while stored := os.pread(self.descriptor, _READ_BYTES, offset):
+            offset += len(stored)
             for begin in range(0, len(stored), _FED_BYTES):
                 yield stored[begin : begin + _FED_BYTES]
 

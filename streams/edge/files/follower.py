@@ -112,9 +112,9 @@ class Follower:
         now_s = self._clock.now_ms() // 1_000
         positions = self._remembered.all()
         for tail in [*self._tails.values(), *self._orphans]:
-            at = tail.acknowledged
-            modified_ns, file_bytes, _ = (at.end == tail.size and tail.signature) or (0, 0, 0)
-            positions[at.identity] = at._replace(
+            position = tail.acknowledged
+            modified_ns, file_bytes, _ = (position.end == tail.size and tail.signature) or (0, 0, 0)
+            positions[position.identity] = position._replace(
                 path=absolute(tail.source.name),
                 modified_ns=modified_ns,
                 seen_s=now_s,

@@ -65,8 +65,8 @@ class JoinedContent(Content):
         main_seen, *others_seen = seen = tuple(map(_seen, (self._path, *chain(*parts))))
         if seen != self._seen:
             main, rest = self._main(main_seen), iter(others_seen)
-            kept = _Kept(joined.is_kept, os.path.basename(self._path))  # noqa: PTH119 -- done for each look
-            others = [list(kept.of(islice(rest, len(part)))) for part in parts]
+            state = _Kept(joined.is_kept, os.path.basename(self._path))  # noqa: PTH119 -- done for each look
+            others = [list(state.of(islice(rest, len(part)))) for part in parts]
             if joined.above is not None:
                 others.append(list(self._above(main, joined.above)))
             bodies = joined.lines(main, others)

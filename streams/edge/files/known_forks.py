@@ -57,12 +57,12 @@ def known_forks(
         if (shown := name_of(file.path)).is_main and shown.session != session_id
     ]
     newest = sorted(others, key=lambda each: -each[0].stat.st_mtime_ns)[:_MOST_FILES]
-    found: dict[str, KnownFork] = {}
+    forks: dict[str, KnownFork] = {}
     for file, named in newest:
         fork = _fork_in(file.place, named, session_id, line_ids)
         if fork is not None:
-            found.setdefault(fork.session_id, fork)
-    return KnownForks([found[each] for each in sorted(found)], len(newest) == len(others))
+            forks.setdefault(fork.session_id, fork)
+    return KnownForks([forks[each] for each in sorted(forks)], len(newest) == len(others))
 
 
 def _fork_in(

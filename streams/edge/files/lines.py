@@ -45,8 +45,8 @@ class SentLines:
         new: list[Line] = []
         for line in lines:
             key = _key(line)
-            at = bisect_left(self._former, key)
-            if at < len(self._former) and self._former[at] == key:
+            index = bisect_left(self._former, key)
+            if index < len(self._former) and self._former[index] == key:
                 self._sent.append(key)
             else:
                 new.append(line)
@@ -91,14 +91,16 @@ def split_values(
 def is_signed(file: Content, size: int) -> bool:
     """Return whether a sign of a transcript or a rollout is anywhere up to a size."""
     begins = range(0, size, _LOOK_BYTES)
-    ends = (min(at + _LOOK_BYTES + SIGN_BYTES, size) for at in begins)
-    return any(SIGNS.search(file.read(end - at, at)) for at, end in zip(begins, ends, strict=True))
+    ends = (min(begin + _LOOK_BYTES + SIGN_BYTES, size) for begin in begins)
+    return any(
+        SIGNS.search(file.read(end - begin, begin)) for begin, end in zip(begins, ends, strict=True)
+    )
 
 
 def values_of(file: Content, size: int, document: Document | None) -> Iterator[bytes]:
     """Yield the lines up to a size, or a document's objects."""
     begins = range(0, size, _LOOK_BYTES)
-    blocks = (file.read(min(_LOOK_BYTES, size - at), at) for at in begins)
+    blocks = (file.read(min(_LOOK_BYTES, size - begin), begin) for begin in begins)
     for lines in split_values(document, blocks):
         for value, _ in lines:
             yield value

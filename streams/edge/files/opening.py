@@ -79,7 +79,7 @@ def lines_in(path: str) -> Iterator[bytes]:
 
 
 def _blocks_of(content: Content) -> Iterator[bytes]:
-    at = 0
-    while block := content.read(MIB, at):
-        at += len(block)
+    offset = 0
+    while block := content.read(MIB, offset):
+        offset += len(block)
         yield block

@@ -98,20 +98,20 @@ class SeenBlock:
 
     def rows_before(self, place: int) -> int:
         """Return how many rows are before a place."""
-        at = self.begin
-        if at + self.size < place:
+        index = self.begin
+        if index + self.size < place:
             return len(self.sizes)
         for rows, size in enumerate(self.sizes):
-            if at >= place and size:
+            if index >= place and size:
                 return rows
-            at += size
+            index += size
         return len(self.sizes)
 
     def waiting_after(self, rows: int) -> Waiting:
         """Return which rows of the query have no line after the first rows of this block."""
         if self.is_late:
-            return self.waiting - {self.row(at) for at in range(rows)}
-        new = {self.row(at) for at in range(rows) if not self.sizes[at]}
+            return self.waiting - {self.row(index) for index in range(rows)}
+        new = {self.row(index) for index in range(rows) if not self.sizes[index]}
         return frozenset(sorted(self.waiting | new)[-_WAITING:]) if new else self.waiting
 
 
@@ -156,14 +156,14 @@ class SeenRows:
 
     def anchors(self, source: int, place: int | None = None) -> Iterator[SeenRow]:
         """Yield rows of a query before a place: the last ones, then each at twice the distance."""
-        due = at = 0
+        due = index = 0
         for block, rows in self._before(source, place):
-            while not block.is_late and due < at + rows:
-                yield block.row(rows - 1 - (due - at))
+            while not block.is_late and due < index + rows:
+                yield block.row(rows - 1 - (due - index))
                 due = _next(due)
-            at += 0 if block.is_late else rows
+            index += 0 if block.is_late else rows
         former = self._former.get(source, _NOTHING)[1]
-        near = max(0, _ANCHORS - at)
+        near = max(0, _ANCHORS - index)
         far = [*former[near : near + 1], *former[max(near + 1, _ANCHORS) :]]
         yield from former[:near]
         yield from far if len(far) <= _FAR else far[::2]
@@ -180,8 +180,8 @@ class SeenRows:
     def _before(self, source: int, place: int | None) -> Iterator[tuple[SeenBlock, int]]:
         """Yield the blocks of a query, the last one first, and how many rows are before a place."""
         last = len(self.blocks) if place is None else bisect_left(self.begins, place)
-        for at in reversed(range(last)):
-            block = self.blocks[at]
+        for index in reversed(range(last)):
+            block = self.blocks[index]
             if block.source == source:
                 yield block, len(block.sizes) if place is None else block.rows_before(place)
 

@@ -102,19 +102,19 @@ class SessionFiles:
     def beginning_with(self, prefix: str) -> list[SessionPlace]:
         """Return the sessions whose ids begin so, in their order."""
         self._look()
-        found = {
+        by_id = {
             session: SessionPlace(session, Path(place), is_one_of_many=True)
             for place in self._databases
             for session in _sessions_in(place)
             if session.startswith(prefix)
         }
-        found |= {
+        by_id |= {
             session: SessionPlace(session, paths[-1])
             for session, paths in self._paths.items()
             if session.startswith(prefix)
         }
-        found = found or {each.session_id: each for each in self._in_unnamed(prefix)}
-        return [found[session] for session in sorted(found)]
+        by_id = by_id or {each.session_id: each for each in self._in_unnamed(prefix)}
+        return [by_id[session] for session in sorted(by_id)]
 
     def _in_unnamed(self, prefix: str) -> Iterator[SessionPlace]:
         """Yield the sessions that begin so in files whose names show none, each once.
@@ -122,7 +122,7 @@ class SessionFiles:
         That is the file that was written last; a session of just this id is the only one.
         """
         files = [file for path in self._unnamed if (file := find_file(path)) is not None]
-        found: dict[str, SessionPlace] = {}
+        sessions: dict[str, SessionPlace] = {}
         for file in sorted(files, key=lambda file: -file.stat.st_mtime_ns):
             path = Path(file.place)
             session = _session_of(path)
@@ -130,8 +130,8 @@ class SessionFiles:
                 yield SessionPlace(session, path)
                 return
             if session.startswith(prefix):
-                found.setdefault(session, SessionPlace(session, path))
-        yield from found.values()
+                sessions.setdefault(session, SessionPlace(session, path))
+        yield from sessions.values()
 
     def titles(self, session_ids: Sequence[str]) -> dict[str, str]:
         """Return the first prompts of sessions, or what their runtime calls them."""
@@ -139,8 +139,8 @@ class SessionFiles:
         if frozenset(session_ids) - self._paths.keys() != self._unknown:
             self._look()
             self._unknown = frozenset(session_ids) - self._paths.keys()
-        found = [each for each in session_ids if each in self._paths]
-        prompts = {each: self._first_prompt(self._paths[each]) for each in found}
+        known = [each for each in session_ids if each in self._paths]
+        prompts = {each: self._first_prompt(self._paths[each]) for each in known}
         titles = {each: prompt for each, prompt in prompts.items() if prompt is not None}
         for place in self._databases:
             with suppress(OSError):
@@ -156,7 +156,7 @@ class SessionFiles:
         return next((prompt for prompt in prompts if prompt is not None), None)
 
     def _look(self) -> None:
-        found: dict[str, dict[str, list[str]]] = {}
+        by_session: dict[str, dict[str, list[str]]] = {}
         for folder in self._folders:
             for parent, folders, names in os.walk(folder):
                 for name in names:
@@ -166,7 +166,7 @@ class SessionFiles:
                         folders.clear()
                     shown = name_of(place)
                     if shown.session is not None and shown.is_main:
-                        copies = found.setdefault(shown.session, {})
+                        copies = by_session.setdefault(shown.session, {})
                         copies.setdefault(plain_path(name), []).append(place)
                     elif shown.is_main and is_lines(name) and not is_no_transcript(place):
                         self._unnamed.add(plain_path(place))
@@ -177,7 +177,7 @@ class SessionFiles:
                 )
         self._paths |= {
             session: [_last_written(paths[name]) for name in sorted(paths)]
-            for session, paths in found.items()
+            for session, paths in by_session.items()
         }
         for path in self._files:
             if path.name.endswith(DATABASES):
@@ -233,12 +233,12 @@ def _first_lines(content: Content) -> Iterator[bytes]:
     if document is not None:
         yield from objects_in(content.read(_READ_BYTES, 0)[document.begin :]).values
         return
-    rest, at = b"", 0
+    rest, offset = b"", 0
     while piece:
-        at += len(piece)
+        offset += len(piece)
         *lines, rest = (rest + piece).split(b"\n")
         yield from lines
-        piece = content.read(_PIECE_BYTES, at) if at < _READ_BYTES else b""
+        piece = content.read(_PIECE_BYTES, offset) if offset < _READ_BYTES else b""
     yield rest
 
 

@@ -83,8 +83,8 @@ class SessionReading:
     @property
     def is_decided(self) -> bool:
         """Whether the lines so far show what the transcript is: later ones are then read on."""
-        at = self._at(self._main)
-        return at is None or at.kind != "open"
+        position = self._at(self._main)
+        return position is None or position.kind != "open"
 
     @property
     def is_at_end(self) -> bool:
@@ -107,8 +107,8 @@ class SessionReading:
 
     def _is_read(self, path: str) -> bool:
         """Return whether a file has been read to its end; an empty one has."""
-        seen, at = self._files[path], self._at(path)
-        return seen.size == 0 or (at is not None and is_as_left(at, seen))
+        seen, position = self._files[path], self._at(path)
+        return seen.size == 0 or (position is not None and is_as_left(position, seen))
 
     def end(self) -> Iterator[Sequence[Line]]:
         """Yield lines of the transcript's end that do not follow on what was read.
@@ -116,14 +116,14 @@ class SessionReading:
         None of a JSON document, which has no lines. Raises OSError.
         """
         seen = self._files[self._main]
-        at = self._at(self._main) or Position("", seen.device, seen.inode)
-        with closing(unread_tail(at, seen)) as tail:
+        position = self._at(self._main) or Position("", seen.device, seen.inode)
+        with closing(unread_tail(position, seen)) as tail:
             file = tail.open(seen.place)
-            begin = max(at.end, tail.size - _END_BYTES)
+            begin = max(position.end, tail.size - _END_BYTES)
             begin += file.read(tail.size - begin, begin).find(b"\n") + 1
             if document_of(file.read(HEAD_BYTES, 0)) is not None:
                 return
-            tail.read = at._replace(
+            tail.read = position._replace(
                 offset=begin, unfinished=0, closing=0, print=print_at(file, begin)
             )
             for piece in tail.pieces(0.0, final=True):

@@ -220,18 +220,18 @@ class FileTail:
 
     def _end_unfinished(self, file: Content) -> None:
         """Pass over a line that was sent without its end, if it has just got that."""
-        at = self.read
-        if self.size <= at.end:
+        before = self.read
+        if self.size <= before.end:
             return
-        if at.closing:
-            self.read = at._replace(closing=0)
-        if not at.unfinished:
+        if before.closing:
+            self.read = before._replace(closing=0)
+        if not before.unfinished:
             return
-        if file.read(1, at.end) == b"\n":
-            after = at._replace(offset=at.end + 1, number=at.number + 1, unfinished=0)
+        if file.read(1, before.end) == b"\n":
+            after = before._replace(offset=before.end + 1, number=before.number + 1, unfinished=0)
             self.read = after._replace(print=print_at(file, after.offset))
         else:
-            self.read = at._replace(unfinished=0, print=print_at(file, at.offset))
+            self.read = before._replace(unfinished=0, print=print_at(file, before.offset))
 
     def _next(self, file: Content, *, final: bool) -> tuple[LineBatch, Position] | None:
         """Return the next lines, those of one block or a longer one, and the position after."""
@@ -283,16 +283,16 @@ class FileTail:
 
     def _line_end(self, file: Content) -> int | None:
         """Return where the first line ends; what was searched is not searched again."""
-        at = max(self._searched, self.read.offset)
-        while at < self.size:
-            content = file.read(min(_BLOCK_BYTES, self.size - at), at)
+        offset = max(self._searched, self.read.offset)
+        while offset < self.size:
+            content = file.read(min(_BLOCK_BYTES, self.size - offset), offset)
             place = content.find(b"\n")
             if place >= 0:
-                return at + place
+                return offset + place
             if not content:
                 break
-            at += len(content)
-        self._searched = at
+            offset += len(content)
+        self._searched = offset
         return None
 
     def _taken(
@@ -307,15 +307,15 @@ class FileTail:
         closing: int = 0,
     ) -> tuple[LineBatch, Position]:
         """Return lines, and the position after them; `size` is one's whose rest was not read."""
-        at, length = self.read, size or unfinished
+        position, length = self.read, size or unfinished
         lines: list[Line] = []
-        for number, value in enumerate(values, at.number + 1):
+        for number, value in enumerate(values, position.number + 1):
             parts = whole_objects(value) if length == 0 else [value]
             lines.extend(self._line(part, number, length or len(part)) for part in parts)
         sent: Sequence[Line] = ()
         if file.is_made_again or self._document is not None:
             sent = lines = self.sent.without(lines)
-        after = at._replace(
+        after = position._replace(
             unfinished=unfinished,
             closing=closing,
             print="" if file.has_rows else self._print_at(file, end),
@@ -326,7 +326,7 @@ class FileTail:
             origin=self._container.origin,
         )
         if not unfinished:
-            after = after._replace(offset=end, number=at.number + len(values))
+            after = after._replace(offset=end, number=position.number + len(values))
         return LineBatch(lines, is_live, partial(self._acknowledge, after, sent)), after
 
     def _line(self, value: bytes, number: int, size: int) -> Line:
@@ -361,14 +361,14 @@ class FileTail:
 
     def _decide(self, file: Content, now_s: float, *, final: bool) -> bool:
         """Find out what the file is (R1); False while its lines do not show it."""
-        at = self.read
+        position = self.read
         self._document = document_of(file.read(HEAD_BYTES, 0))
-        if at.kind != "open" or at.offset:
-            kind = "stream" if at.kind == "open" else at.kind
-            session = at.hint or self._fallback
-            self._container = Container(kind, session, at.thread_id, at.origin)
+        if position.kind != "open" or position.offset:
+            kind = "stream" if position.kind == "open" else position.kind
+            session = position.hint or self._fallback
+            self._container = Container(kind, session, position.thread_id, position.origin)
             self._copied = None
-            self._scout = Scout() if at.kind == "open" else None
+            self._scout = Scout() if position.kind == "open" else None
             return True
         scout, examined = Scout(), 0
         has_sign = is_signed(file, self.size)

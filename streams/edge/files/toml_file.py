@@ -87,14 +87,14 @@ def line_of(text: str, place: Place) -> int | None:
         if isinstance(number, str):  # of a table of its own, not of a list of them
             number, marks = 0, (r"\[", r"\]")
         header = re.compile(rf"\s*{marks[0]}\s*{re.escape(section)}\s*{marks[1]}")
-        headers = [at for at, line in enumerate(lines) if header.match(line)]
+        headers = [index for index, line in enumerate(lines) if header.match(line)]
         if number >= len(headers):
             # Written as a list of inline tables: the list's own line is as near as it gets.
             return line_of(text, (section,))
         begin = headers[number]
-    for at in range(begin + (len(place) > 1), end):
-        if re.match(r"\s*\[", lines[at]):
+    for index in range(begin + (len(place) > 1), end):
+        if re.match(r"\s*\[", lines[index]):
             break
-        if re.match(rf"""\s*["']?{re.escape(str(place[-1]))}["']?\s*=""", lines[at]):
-            return at + 1
+        if re.match(rf"""\s*["']?{re.escape(str(place[-1]))}["']?\s*=""", lines[index]):
+            return index + 1
     return begin + 1 if len(place) > 1 else None

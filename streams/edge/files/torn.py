@@ -21,10 +21,10 @@ def whole_objects(value: bytes) -> list[bytes]:
     if _JOINT.search(value) is None and _SPACED not in value:
         return [value]
     starts = {joint.start() for joint in _JOINT.finditer(value)}
-    at = value.find(_SPACED)
-    while at >= 0:
-        starts.add(at + 2)
-        at = value.find(_SPACED, at + 1)
+    offset = value.find(_SPACED)
+    while offset >= 0:
+        starts.add(offset + 2)
+        offset = value.find(_SPACED, offset + 1)
     places = sorted({0, *starts, len(value)})
     parts = [value[begin:end].strip(b" ") for begin, end in pairwise(places)]
     if object_of(value) is not None or not any(map(object_of, parts)):

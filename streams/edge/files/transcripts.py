@@ -164,8 +164,8 @@ class LocalTranscripts:
         for path, seen, _ in files:
             mark = marks.get(path)
             if mark is not None:
-                at = self._read[path] = from_entry(codec.loads(mark))
-                if is_as_left(at, seen):
+                position = self._read[path] = from_entry(codec.loads(mark))
+                if is_as_left(position, seen):
                     self._unread.pop(path)
         self._count()
         return True
@@ -255,8 +255,8 @@ class LocalTranscripts:
         What a file holds when it is seen first was written before: only what is added later was
         seen when it was written.
         """
-        at = self._read.get(path)
-        if at is not None and is_as_left(at, seen):
+        position = self._read.get(path)
+        if position is not None and is_as_left(position, seen):
             self._end_failure(path)
             return []
         is_live = gap_s is not None and gap_s <= _LIVE_GAP_S and path not in self._failed
@@ -265,13 +265,13 @@ class LocalTranscripts:
         tail = self._tails.get(path)
         if tail is not None:
             tail.move_to(seen.place)
-        if at is not None:
-            tail = tail or FileTail(source_of(seen.place), at, None)
+        if position is not None:
+            tail = tail or FileTail(source_of(seen.place), position, None)
             try:
                 if not self._goes_on(path, tail, seen):
                     self._close(path)
                     return [path]
-                if at.unfinished or (at.end and at.kind not in _SETTLED_KINDS):
+                if position.unfinished or (position.end and position.kind not in _SETTLED_KINDS):
                     self._in_parts.add(path)
             except OSError as error:
                 self._fail(path, error)
@@ -292,10 +292,10 @@ class LocalTranscripts:
 
     def _goes_on(self, path: str, tail: FileTail, seen: Seen) -> bool:
         """Return whether a file begins with what was read; a longer copy does, too."""
-        at = self._read[path]
-        if at.identity != (seen.device, seen.inode):
+        position = self._read[path]
+        if position.identity != (seen.device, seen.inode):
             tail.close()
-            moved = at._replace(device=seen.device, inode=seen.inode)
+            moved = position._replace(device=seen.device, inode=seen.inode)
             tail.read = tail.acknowledged = self._read[path] = moved
         try:
             return tail.holds_what_was_read(tail.open(tail.source.name))
@@ -327,12 +327,14 @@ class LocalTranscripts:
         for piece in tail.pieces(now_s, final=now_s - self._unread[path] > self._quiet_s):
             piece.settle()
             tail.read = tail.acknowledged
-            at = self._read[path] = position_after(tail, seen)
+            position = self._read[path] = position_after(tail, seen)
             now_ms = self._clock.now_ms()
             modified_ms = max(0, seen.modified_ns // 1_000_000)
             received_ms = now_ms if piece.live else None
             whole = path not in self._in_parts
-            yield TranscriptPiece(path, piece.lines, received_ms, modified_ms, mark_of(at), whole)
+            yield TranscriptPiece(
+                path, piece.lines, received_ms, modified_ms, mark_of(position), whole
+            )
             if tail.read.end < tail.size and self._clock.monotonic_s() >= self._next_look_s:
                 return
         tail.close()
@@ -340,11 +342,11 @@ class LocalTranscripts:
         if tail.read.end >= tail.size:
             self._close(path)
             self._unread.pop(path, None)
-            at = position_after(tail, seen)
-            if at != self._read.get(path):
+            position = position_after(tail, seen)
+            if position != self._read.get(path):
                 # Empty, or its time or place alone has changed.
-                self._read[path] = at
-                yield TranscriptPiece(path, (), None, 0, mark_of(at))
+                self._read[path] = position
+                yield TranscriptPiece(path, (), None, 0, mark_of(position))
 
     def _close(self, path: str) -> None:
         tail = self._tails.pop(path, None)

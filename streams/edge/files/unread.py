@@ -89,9 +89,9 @@ def read_whole(files: UnreadFiles) -> Iterator[TranscriptPiece]:
             for piece in tail.pieces(0.0, final=final):
                 piece.settle()
                 tail.read = tail.acknowledged
-                at = position_after(tail, seen)
+                position = position_after(tail, seen)
                 modified_ms = max(0, seen.modified_ns // 1_000_000)
-                yield TranscriptPiece(path, piece.lines, None, modified_ms, mark_of(at))
+                yield TranscriptPiece(path, piece.lines, None, modified_ms, mark_of(position))
         finally:
             tail.close()
 

@@ -158,16 +158,16 @@ class TranscriptFinder:
         for root in self._roots:
             # The first one gives the order, the last one the places: named files come first.
             listed = {**listed, **self._in_order(root, now_s, failed), **listed}
-        files = [_first_of(path, at, failed) for path, at in listed.items()]
-        found = {each.path: each for each in files if each is not None}
+        files = [_first_of(path, copies, failed) for path, copies in listed.items()]
+        by_path = {each.path: each for each in files if each is not None}
         # What is being moved may be in no listing.
-        for path in self._found.keys() - found.keys():
+        for path in self._found.keys() - by_path.keys():
             moved = _first_of(path, places(self._found[path]), _ignore)
             if moved is not None:
-                found[path] = moved
-        self._found = {path: each.place for path, each in found.items()}
+                by_path[path] = moved
+        self._found = {path: each.place for path, each in by_path.items()}
         return oldest_first(
-            list(found.values()), lambda each: each.path, lambda each: each.stat.st_mtime_ns
+            list(by_path.values()), lambda each: each.path, lambda each: each.stat.st_mtime_ns
         )
 
     def _in_order(self, root: _Root, now_s: float, failed: Failed) -> _Places:
@@ -274,17 +274,17 @@ def _first_of(path: str, at: Iterable[str], failed: Failed) -> TranscriptFile | 
 
 def _places_in(root: _Root, paths: Iterable[str]) -> _Places:
     """Return where the transcripts of a root lie, in reading order."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     if root.main is not None:
-        found[known_path(root.main)] = places(root.main)
+        by_name[known_path(root.main)] = places(root.main)
     begin = os.path.join(root.folder, "")  # noqa: PTH118 -- as above
     for path in paths:
         known = known_path(path)
         if path.startswith(begin) or known.startswith(begin):
-            found.setdefault(known, []).append(path)
-    for at in found.values():
-        at.sort(key=lambda place: place.endswith(COMPRESSED))
-    return {path: found[path] for path in sorted(found, key=order_of)}
+            by_name.setdefault(known, []).append(path)
+    for copies in by_name.values():
+        copies.sort(key=lambda place: place.endswith(COMPRESSED))
+    return {path: by_name[path] for path in sorted(by_name, key=order_of)}
 
 
 def find_file(path: str) -> TranscriptFile | None:

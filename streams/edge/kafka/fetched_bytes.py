@@ -110,8 +110,8 @@ class _LenientBatch(PythonBatch):  # type: ignore[misc]  # as above
 
 class _LenientBytes(bytearray):
     def __getitem__(self, place: SupportsIndex | slice) -> Any:  # noqa: ANN401 -- as bytearray's
-        found = super().__getitem__(place)
-        return found if isinstance(found, int) else _LenientBytes(found)
+        part = super().__getitem__(place)
+        return part if isinstance(part, int) else _LenientBytes(part)
 
     def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
         return super().decode(encoding, errors)

@@ -195,8 +195,8 @@ class KafkaInspector:
         known = not isinstance(response, Failure) and not response.error_code
         resource = (_BROKER, str(node), list(_BROKER_CONFIGS))
         configs = await self._configs(address, [resource])
-        found = versions(response) if known else {}
-        return Broker(node, _joined(address), None, **found, configs=configs[str(node)])
+        supported = versions(response) if known else {}
+        return Broker(node, _joined(address), None, **supported, configs=configs[str(node)])
 
     async def _configs(
         self, address: Address, resources: Sequence[tuple[int, str, Sequence[str] | None]]

@@ -101,7 +101,9 @@ class KafkaLog(KafkaCluster):
                     # A new cluster first has to make the topic that keeps them.
                     await asyncio.sleep(_LOOK_S)
         return {
-            at.partition: committed.offset for at, committed in offsets.items() if at.topic == topic
+            topic_partition.partition: committed.offset
+            for topic_partition, committed in offsets.items()
+            if topic_partition.topic == topic
         }
 
     async def _until_known(self, names: Sequence[str]) -> None:

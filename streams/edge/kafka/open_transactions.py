@@ -105,7 +105,7 @@ async def open_transactions(
 
     Raises what `ask` raises, and the error of a partition that cannot be examined.
     """
-    found: dict[tuple[str, int], list[OpenTransaction]] = {}
+    by_partition: dict[tuple[str, int], list[OpenTransaction]] = {}
     for address, partitions in leaders.items():
         topics: list[Any] = [(name, list(numbers), {}) for name, numbers in partitions.items()]
         response = (await ask(address, _ProducersRequest(topics))).to_object()
@@ -114,7 +114,7 @@ async def open_transactions(
                 place = topic["name"], part["partition"]
                 if part["error_code"]:
                     raise errors.for_code(part["error_code"])(f"{place[0]}-{place[1]}")
-                found[place] = [
+                by_partition[place] = [
                     OpenTransaction(
                         producer_id=each["producer_id"],
                         producer_epoch=each["producer_epoch"],
@@ -124,11 +124,11 @@ async def open_transactions(
                     for each in part["producers"]
                     if each["transaction_start"] >= 0
                 ]
-    ids = sorted({each.producer_id for several in found.values() for each in several})
+    ids = sorted({each.producer_id for several in by_partition.values() for each in several})
     owners = await _coordinated(ask, ids, brokers) if ids else {}
     return {
         place: [replace(each, **owners.get((each.producer_id, *place), {})) for each in several]
-        for place, several in found.items()
+        for place, several in by_partition.items()
     }
 
 
@@ -147,6 +147,7 @@ async def _coordinated(
             facts = {name: each[name] for name in ("transactional_id", "started_ms", "timeout_ms")}
             for topic in each["topics"]:
                 owners |= {
-                    (each["producer_id"], topic["name"], at): facts for at in topic["partitions"]
+                    (each["producer_id"], topic["name"], partition): facts
+                    for partition in topic["partitions"]
                 }
     return owners

@@ -80,57 +80,65 @@ class KafkaPartitionReader:
             raise
 
     async def bounds(self, partition: int) -> tuple[int, int]:
-        at = self._at(partition)
+        topic_partition = self._at(partition)
         with translated(f"asking for the bounds of {self._topic}-{partition}"):
             first, end = await asyncio.gather(
-                self._connected().beginning_offsets([at]), self._connected().end_offsets([at])
+                self._connected().beginning_offsets([topic_partition]),
+                self._connected().end_offsets([topic_partition]),
             )
-        return first[at], end[at]
+        return first[topic_partition], end[topic_partition]
 
     async def offset_at(self, partition: int, timestamp_ms: int) -> int:
-        at = self._at(partition)
+        topic_partition = self._at(partition)
         with translated(f"asking for a time's offset in {self._topic}-{partition}"):
             # Negative times have meanings of their own in Kafka: -1 is the end, -2 the beginning.
-            request = self._connected().offsets_for_times({at: max(timestamp_ms, 0)})
-            offsets, end = await asyncio.gather(request, self._connected().end_offsets([at]))
-        first = offsets[at]
+            request = self._connected().offsets_for_times({topic_partition: max(timestamp_ms, 0)})
+            offsets, end = await asyncio.gather(
+                request, self._connected().end_offsets([topic_partition])
+            )
+        first = offsets[topic_partition]
         # A time may lead into an open transaction, beyond the committed end.
-        return int(end[at] if first is None else min(first.offset, end[at]))
+        return int(
+            end[topic_partition] if first is None else min(first.offset, end[topic_partition])
+        )
 
     def seek(self, partition: int, offset: int) -> None:
         self._connected().seek(self._at(partition), offset)
         self._positions[partition] = offset
 
     async def poll(self, partition: int, max_records: int, timeout_s: float) -> Batch:
-        consumer, at = self._connected(), self._at(partition)
+        consumer, topic_partition = self._connected(), self._at(partition)
         with translated(f"reading {self._topic}-{partition}"):
             try:
                 fetched = await consumer.getmany(
-                    at, timeout_ms=int(timeout_s * 1000), max_records=max_records
+                    topic_partition, timeout_ms=int(timeout_s * 1000), max_records=max_records
                 )
             except UnreadableError as error:
                 return await self._look_again(partition, error)
             self._looks.pop(partition, None)
-            records: Sequence[LogRecord] = fetched.get(at, [])
+            records: Sequence[LogRecord] = fetched.get(topic_partition, [])
             # Nothing is awaited in between: the position is the one after just these records,
             # beyond markers and aborted records that follow them in what was fetched.
-            position = self._positions[partition] = await consumer.position(at)
+            position = self._positions[partition] = await consumer.position(topic_partition)
         return Batch(records, position)
 
     async def _look_again(self, partition: int, error: UnreadableError) -> Batch:
         """Return nothing, to fetch a damaged batch once more. Raises UnreadableBatchError."""
-        consumer, at = self._connected(), self._at(partition)
-        position = await consumer.position(at)
+        consumer, topic_partition = self._connected(), self._at(partition)
+        position = await consumer.position(topic_partition)
         looks = self._looks[partition] = self._looks.get(partition, 0) + 1
         if looks < _LOOKS and not error.is_final:
             return Batch((), position)
-        raise UnreadableBatchError(known_in(consumer, at, error, position))
+        raise UnreadableBatchError(known_in(consumer, topic_partition, error, position))
 
     def ends(self, partition: int) -> Ends | None:
-        consumer, at = self._connected(), self._at(partition)
-        if at not in consumer.assignment():
+        consumer, topic_partition = self._connected(), self._at(partition)
+        if topic_partition not in consumer.assignment():
             return None
-        stable, high = consumer.last_stable_offset(at), consumer.highwater(at)
+        stable, high = (
+            consumer.last_stable_offset(topic_partition),
+            consumer.highwater(topic_partition),
+        )
         return None if stable is None or high is None else Ends(stable, high)
 
     async def stop(self) -> None:
@@ -206,7 +214,7 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
             del task  # its error holds this frame: a cycle, and workers collect none
 
     async def commit_offsets(self, positions: Mapping[int, int]) -> None:
-        offsets = {self._at(partition): at for partition, at in positions.items()}
+        offsets = {self._at(partition): offset for partition, offset in positions.items()}
         with translated(f"committing positions of the group {self._group}"):
             await self._connected().commit(offsets)
 
@@ -230,7 +238,7 @@ class KafkaGroupReader(KafkaPartitionReader, ConsumerRebalanceListener):  # type
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Take a new assignment over, paused."""
-        self._assigned = frozenset(at.partition for at in assigned)
+        self._assigned = frozenset(topic_partition.partition for topic_partition in assigned)
         self._connected().pause(*assigned)
         await self._on_assigned(self._assigned)
 

@@ -116,19 +116,19 @@ def _gzip(payload: Payload, most: int) -> bytes:
     content = bytes(payload)
     pieces: list[bytes] = []
     # The first member as a whole: what follows one is copied by zlib, each time.
-    at, size, step = 0, 0, len(content)
-    while at < len(content) or not pieces:
+    offset, size, step = 0, 0, len(content)
+    while offset < len(content) or not pieces:
         member = zlib.decompressobj(wbits=31)
-        while at < len(content) and not member.eof:
-            pieces.append(member.decompress(content[at : at + step], most + 1 - size))
+        while offset < len(content) and not member.eof:
+            pieces.append(member.decompress(content[offset : offset + step], most + 1 - size))
             size += len(pieces[-1])
             if size > most:
                 raise _too_large(most)
-            at += step
+            offset += step
         if not member.eof:
             raise ValueError("it is incomplete")
-        at = min(at, len(content)) - len(member.unused_data)
-        at, step = _FILLING.match(content, at).end(), _GZIP_INPUT_BYTES  # type: ignore[union-attr]  # it always does
+        offset = min(offset, len(content)) - len(member.unused_data)
+        offset, step = _FILLING.match(content, offset).end(), _GZIP_INPUT_BYTES  # type: ignore[union-attr]  # it always does
     return b"".join(pieces)
 
 
@@ -143,14 +143,14 @@ def _snappy_blocks(payload: bytes) -> Iterator[bytes | memoryview]:
     if not payload.startswith(_XERIAL):
         yield payload
         return
-    view, at = memoryview(payload), _XERIAL_BYTES
-    while at < len(payload):
-        (size,) = struct.unpack_from(">i", payload, at)
-        at += 4
-        if not 0 < size <= len(payload) - at:
+    view, offset = memoryview(payload), _XERIAL_BYTES
+    while offset < len(payload):
+        (size,) = struct.unpack_from(">i", payload, offset)
+        offset += 4
+        if not 0 < size <= len(payload) - offset:
             raise ValueError("a block is cut off")
-        yield view[at : at + size]
-        at += size
+        yield view[offset : offset + size]
+        offset += size
 
 
 def _lz4(payload: Payload, most: int) -> bytes:
@@ -169,21 +169,21 @@ def _lz4(payload: Payload, most: int) -> bytes:
 
 def _lz4_bound(payload: bytes) -> int:
     """Return how much the frames hold at the most, by their blocks, where these can be read."""
-    bound, at = 0, 0
+    bound, offset = 0, 0
     try:
-        while at < len(payload):
-            magic, flags, kind = struct.unpack_from("<IBB", payload, at)
+        while offset < len(payload):
+            magic, flags, kind = struct.unpack_from("<IBB", payload, offset)
             largest = _LZ4_BLOCK_BYTES.get(kind >> 4 & 7)
             if magic != _LZ4_MAGIC or largest is None:
                 return sys.maxsize
             # Behind magic, flags and block size a content size and a dictionary's id may come, then
             # a byte of checksum.
-            at += 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
-            while size := struct.unpack_from("<I", payload, at)[0]:
+            offset += 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+            while size := struct.unpack_from("<I", payload, offset)[0]:
                 size &= 0x7FFF_FFFF  # the highest bit marks a block that is stored as it is
                 bound += min(largest, size * _LZ4_RATIO)
-                at += 4 + size + (4 if flags & 16 else 0)
-            at += 4 + (4 if flags & 4 else 0)
+                offset += 4 + size + (4 if flags & 16 else 0)
+            offset += 4 + (4 if flags & 4 else 0)
     except struct.error:  # it is cut off
         return sys.maxsize
     return bound
@@ -214,30 +214,30 @@ def _zstd(payload: Payload, most: int) -> bytes:
 
 def _zstd_pieces(content: bytes, step: int) -> Iterator[bytes]:
     """Yield what frames hold, of so many of their bytes at a time."""
-    at = 0
-    while at < len(content):
+    offset = 0
+    while offset < len(content):
         frame = _unpacking.zstd.decompressobj(write_size=_PIECE_BYTES)
-        while at < len(content) and not frame.eof:
-            yield frame.decompress(content[at : at + step])
-            at += step
+        while offset < len(content) and not frame.eof:
+            yield frame.decompress(content[offset : offset + step])
+            offset += step
         if not frame.eof:
             raise ValueError("a frame is incomplete")
-        at = min(at, len(content)) - len(frame.unused_data)
+        offset = min(offset, len(content)) - len(frame.unused_data)
 
 
 def _zstd_bound(content: bytes) -> int:
     """Return how much a frame holds at the most, by its blocks; no bound where others follow."""
-    at, bound = zstandard.frame_header_size(content), 0
-    while at < len(content):
-        header = int.from_bytes(content[at : at + 3], "little")
+    offset, bound = zstandard.frame_header_size(content), 0
+    while offset < len(content):
+        header = int.from_bytes(content[offset : offset + 3], "little")
         is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
         # The size of a repeated byte is what it unpacks to.
-        at += 3 + (1 if kind == _ZSTD_RLE else size)
+        offset += 3 + (1 if kind == _ZSTD_RLE else size)
         bound += _ZSTD_BLOCK_BYTES if kind == _ZSTD_COMPRESSED else size
         if is_last:
             break
     # A checksum may follow.
-    return bound if at + 4 >= len(content) else sys.maxsize
+    return bound if offset + 4 >= len(content) else sys.maxsize
 
 
 _DECODERS: Final[tuple[Callable[[Payload, int], bytes], ...]] = (

@@ -54,8 +54,8 @@ class MemoryConversations:
         if entry is None or own.mark is None:
             return None
         lines = own.lines.get(session, [])
-        at = KeptPosition(own.mark.position, own.mark.topic_id, own.end, own.reported_ms)
-        return conversation_of(entry, lines, at)
+        position = KeptPosition(own.mark.position, own.mark.topic_id, own.end, own.reported_ms)
+        return conversation_of(entry, lines, position)
 
     async def open(self, partition: int, partitions: int) -> StoredConversations | None:
         if self._count not in (None, partitions):

@@ -74,9 +74,9 @@ class RedisConversations:
         if offset is None or entry is None or int(version) != FORMAT_VERSION:
             return None
         end, reported_ms = (None if each is None else int(each) for each in report)
-        at = KeptPosition(int(offset), (topic_id or b"").decode(), end, reported_ms)
+        position = KeptPosition(int(offset), (topic_id or b"").decode(), end, reported_ms)
         # Megabytes may have to be read: in a thread, for the event loop serves others.
-        return await asyncio.to_thread(conversation_of, entry, lines, at)
+        return await asyncio.to_thread(conversation_of, entry, lines, position)
 
     async def _count(self) -> int | None:
         if self._partitions is None:

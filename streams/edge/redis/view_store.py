@@ -213,8 +213,8 @@ class RedisViews(RedisViewReader):
         self, generation: int, partition: int, cursor: int = 0
     ) -> tuple[int, list[bytes]]:
         key = self._keys.of(generation, partition).ranking("recent")
-        cursor, found = await self._ask("reading sessions", self._redis.zscan(key, cursor))
-        return cursor, [name for name, _ in found]
+        cursor, pairs = await self._ask("reading sessions", self._redis.zscan(key, cursor))
+        return cursor, [name for name, _ in pairs]
 
     async def begin_next(self, generation: int, build: str) -> None:
         # NX: a build that another worker has begun goes on.

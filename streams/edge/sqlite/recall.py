@@ -64,7 +64,7 @@ class StoredFigures:
     def members(self) -> list[tuple[str, bytes, Visits]]:
         """Return which sessions each file has lines of."""
         rows = self._rows("SELECT path, session, first_visit, last_visit FROM members")
-        return [(os.fsdecode(path), session, Visits(*at)) for path, session, *at in rows]
+        return [(os.fsdecode(path), session, Visits(*visits)) for path, session, *visits in rows]
 
     def views(self) -> dict[bytes, bytes]:
         """Return the views of sessions."""

@@ -71,8 +71,8 @@ class SqliteStore:
         return [document for session, document in rows if session not in sessions]
 
     def files(self, session: bytes) -> set[str]:
-        found = self._others("SELECT path FROM members WHERE session = ?", {session})
-        return set(map(os.fsdecode, found))
+        paths = self._others("SELECT path FROM members WHERE session = ?", {session})
+        return set(map(os.fsdecode, paths))
 
     def sessions_of(self, path: str) -> set[bytes]:
         """Return the sessions of which a file has lines."""
@@ -110,7 +110,10 @@ class SqliteStore:
             many(
                 "INSERT INTO members VALUES (?, ?, ?, ?) ON CONFLICT (path, session) DO UPDATE "
                 "SET last_visit = excluded.last_visit",
-                [(os.fsencode(path), who, *at) for (path, who), at in changes.members.items()],
+                [
+                    (os.fsencode(path), who, *visits)
+                    for (path, who), visits in changes.members.items()
+                ],
             )
             ids = self._write_views(views)
             self._write_parts(changes, ids)
@@ -119,7 +122,7 @@ class SqliteStore:
             with failing(self._path):  # else the log still has what was deleted
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.position = changes.position
-        lasts = (at.last for at in changes.members.values())
+        lasts = (visits.last for visits in changes.members.values())
         self.visits = max(self.visits, 1 + max(lasts, default=-1))
 
     def _write_views(self, views: ViewChanges) -> dict[bytes, int]:
@@ -210,8 +213,8 @@ class SqliteStore:
 
     def _ids(self, sessions: Iterable[bytes]) -> dict[bytes, int]:
         ask = "SELECT id FROM sessions WHERE session = ?"
-        found = {name: self._connection.execute(ask, (name,)).fetchone() for name in sessions}
-        return {name: row[0] for name, row in found.items() if row is not None}
+        rows = {name: self._connection.execute(ask, (name,)).fetchone() for name in sessions}
+        return {name: row[0] for name, row in rows.items() if row is not None}
 
     def _others(self, ask: str, keys: Iterable[bytes]) -> set[bytes]:
         return {row[0] for key in keys for row in self._rows(ask, key)}

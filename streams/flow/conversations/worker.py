@@ -60,11 +60,11 @@ class _ConversationsMember(Membership):
         for partition in sorted(partitions):
             for name in ("rereads", "losses", "deletions", "expired"):
                 self._ports.telemetry.count(f"conversations_{name}", 0, partition=str(partition))
-            kept = ConversationPartition(
+            own = ConversationPartition(
                 self._ports, self._reader, partition, self._partitions, topic_id
             )
-            self._kept.append(kept)
-            self._tasks.append(self._spawn(kept.run()))
+            self._kept.append(own)
+            self._tasks.append(self._spawn(own.run()))
 
     async def _release(self) -> None:
         """End all partitions' work at once: a batch that was cut off is read again."""

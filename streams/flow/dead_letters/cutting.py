@@ -34,8 +34,8 @@ async def fitting(
             fitted.append(record)
         else:
             fitted.append(await asyncio.to_thread(cut_letter, record, limit_bytes))
-            kept = len(fitted[-1].value or b"")
-            logger.warning("a dead letter is cut", size=len(record.value or b""), kept=kept)
+            kept_bytes = len(fitted[-1].value or b"")
+            logger.warning("a dead letter is cut", size=len(record.value or b""), kept=kept_bytes)
     return fitted
 
 

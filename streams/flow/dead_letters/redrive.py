@@ -139,8 +139,8 @@ def prepare(letter: Letter, config: RedriveConfig, now_ms: int) -> Ready | Skipp
     Shortening a very large line takes seconds: on an event loop, call this in a thread.
     """
     if letter.cut is not None:
-        kept = len(letter.value)
-        return Skipped("cut", f"only {kept:,} of its {letter.size:,} bytes are kept")
+        stored_bytes = len(letter.value)
+        return Skipped("cut", f"only {stored_bytes:,} of its {letter.size:,} bytes are kept")
     result = _keyed(letter, config)
     if result is None:
         return None

@@ -260,10 +260,10 @@ class Deriver:
         if step is None:
             before = self.sessions.get(session_id)
             if before is None:
-                found = self._first_seen(session_id)
-                if isinstance(found, DeadLetter):
-                    return found
-                before = found
+                first_seen = self._first_seen(session_id)
+                if isinstance(first_seen, DeadLetter):
+                    return first_seen
+                before = first_seen
             step = self._steps[session_id] = Step(self._rules, before, session_id)
         return step
 

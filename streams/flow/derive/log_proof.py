@@ -234,18 +234,18 @@ class LogCheck:
         is_recreated = not last.is_of(self._ids.messages)
         reason = ""
         async with started(self._log.reader(topic, [self._partition])) as reader:
-            found = await self._evidence(reader, last, digest)
-            if found == "beyond_end":
+            seen = await self._evidence(reader, last, digest)
+            if seen == "beyond_end":
                 reason = (
                     f"it ends before offset {last.offset}, whose message was derived: the topic "
                     f"was recreated, or {_LOST_END}"
                 )
-            elif found in {"other", "absent"}:
+            elif seen in {"other", "absent"}:
                 reason = (
                     f"the message at offset {last.offset} is not the one that was derived: "
                     + ("the topic was recreated" if is_recreated else _LOST_END)
                 )
-            elif is_recreated and found != "same":
+            elif is_recreated and seen != "same":
                 reason = (
                     "the topic was recreated, and the stored position belongs to the former one"
                 )
@@ -256,10 +256,10 @@ class LogCheck:
 
     async def _not_a_copy(self, reader: PartitionReader, proof: LogProof) -> str:
         """Return why a topic with another id is no copy of the former one; empty where it is."""
-        found = await self._evidence(reader, proof.anchor, digest)
-        if found == "expired":
+        seen = await self._evidence(reader, proof.anchor, digest)
+        if seen == "expired":
             return "the topic was recreated, and nothing that it still holds shows it is a copy"
-        if found != "same":
+        if seen != "same":
             return "the topic was recreated, and a worker went on in it before it noticed"
         topic = self._config.messages_topic
         logger.warning("a copy of the topic", topic=topic, partition=self._partition)
@@ -277,11 +277,11 @@ class LogCheck:
             expected = 0 if proof is None or proof.events_end is None else proof.events_end
             lost = "the broker lost its last records, or an older backup was restored"
             if proof is not None:
-                found = await self._evidence(reader, proof.events, _written_digest)
+                seen = await self._evidence(reader, proof.events, _written_digest)
                 is_recreated = not proof.events.is_of(self._ids.events)
-                if is_recreated and not (found == "same" or proof.events_end == 0):
+                if is_recreated and not (seen == "same" or proof.events_end == 0):
                     return end, "the topic was recreated, and the records derived before are gone"
-                if found in {"other", "absent"}:
+                if seen in {"other", "absent"}:
                     # What ends transactions takes offsets too, so its end alone does not show it.
                     return end, f"the last record is not at offset {proof.events.offset}: {lost}"
             if end < expected:

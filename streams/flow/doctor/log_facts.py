@@ -163,8 +163,8 @@ class LogFacts:
         """Batches that were passed over, by topic, partition and first offset; without bytes."""
 
     def _passed(self, batch: UnreadableBatch) -> None:
-        at = (batch.topic, batch.partition, batch.first_offset)
-        self.unreadable[at] = batch._replace(content=b"")
+        place = (batch.topic, batch.partition, batch.first_offset)
+        self.unreadable[place] = batch._replace(content=b"")
 
     async def keying(self) -> Keying:
         """Return how the newest messages are keyed."""
@@ -238,31 +238,34 @@ class LogFacts:
         committed = group if isinstance(group, Failure) else group.committed
         positions: dict[int, int | None] = {}
         if not isinstance(committed, Failure):
-            positions |= {number: at for (name, number), at in committed.items() if name == topic}
+            positions |= {
+                number: place for (name, number), place in committed.items() if name == topic
+            }
         stored: dict[int, _Stored] = {}
         if isinstance(self._cluster.topics.get(state), TopicFacts):
             stored = await self._each(state, self._stored_position)
             positions |= {
-                at: last.position for at, last in stored.items() if last.position is not None
+                place: last.position for place, last in stored.items() if last.position is not None
             }
         progress = await self.progress(topic, positions)
         none = _Stored(None, frozenset())
         return {
-            at: replace(part, groups=stored.get(at, none).groups) for at, part in progress.items()
+            place: replace(part, groups=stored.get(place, none).groups)
+            for place, part in progress.items()
         }
 
     async def readers(self, groups: Mapping[str, Group | Failure]) -> Mapping[str, ReaderFacts]:
         """Return how far records are read by the groups that ever began."""
         topic = self._expected.events.name
-        found: dict[str, ReaderFacts] = {}
+        by_group: dict[str, ReaderFacts] = {}
         for name, group in groups.items():
             committed = known(known(group).committed)
-            begun = {number: at for (of, number), at in committed.items() if of == topic}
+            begun = {number: offset for (of, number), offset in committed.items() if of == topic}
             if begun:
                 progress = await self.progress(topic, begun)
                 own = {number: progress[number] for number in begun if number in progress}
-                found[name] = ReaderFacts(known(group), own)
-        return found
+                by_group[name] = ReaderFacts(known(group), own)
+        return by_group
 
     async def progress(
         self, topic: str, positions: Mapping[int, int | None]
@@ -293,8 +296,8 @@ class LogFacts:
             _, end = await reader.bounds(partition)
             return await self._ends(reader, partition, end)
 
-        found = await self._each(topic, look)
-        return {at: ends for at, ends in found.items() if ends and ends.high > ends.stable}
+        looks = await self._each(topic, look)
+        return {number: ends for number, ends in looks.items() if ends and ends.high > ends.stable}
 
     async def _ends(self, reader: PartitionReader, partition: int, end: int) -> Ends | None:
         """Return where a partition ends, with what is not settled: a fetch reports it."""

@@ -111,12 +111,12 @@ class PartitionPoller:
             async with started(
                 ports.log.reader(ports.config.events_topic, [self.partition])
             ) as reader:
-                found = await evidence(
+                seen = await evidence(
                     reader, ports.clock, self.partition, place, _record_id, self._passed
                 )
-        if found == "beyond_end":
+        if seen == "beyond_end":
             return f"the log ends before offset {place.offset}, the last record in the views"
-        if found == "other":
+        if seen == "other":
             return f"record {place.offset} of the log is not the one that is in the views"
         return ""
 

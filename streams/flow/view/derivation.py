@@ -168,7 +168,7 @@ class LocalDerivation:
 
     def outdated(self, session_ids: Iterable[str]) -> set[str]:
         """Return the files of those sessions that are stored without a window known meanwhile."""
-        found: set[str] = set()
+        sessions: set[str] = set()
         for session_id in session_ids:
             session = codec.key_bytes(session_id)
             stored = self._store.view(session)
@@ -176,8 +176,8 @@ class LocalDerivation:
                 continue
             view = view_codec.decode(SessionView, stored)
             if is_outdated(view, self._windows(session_id)):
-                found |= self._store.files(session)
-        return found
+                sessions |= self._store.files(session)
+        return sessions
 
     def marks_of(self, derived: DerivedFiles | None) -> Mapping[str, bytes | None] | None:
         """Return how far files were read that another process derived; None to read them here.
@@ -203,9 +203,10 @@ class LocalDerivation:
         self.commit()
         changes, begin, visit = derived.changes, self._position, self._visit + 1
         members = {
-            of: Visits(at.first + visit, at.last + visit) for of, at in changes.members.items()
+            of: Visits(visits.first + visit, visits.last + visit)
+            for of, visits in changes.members.items()
         }
-        self._visit = max((at.last for at in members.values()), default=visit)
+        self._visit = max((visits.last for visits in members.values()), default=visit)
         self._visited = None
         views = changes.views
         totals = {

@@ -52,7 +52,7 @@ def _newest(
     for stream, session, entry in entries:
         of = streams.setdefault((stream, session), deque(maxlen=STREAM_ENTRIES))
         of.append(entry)
-    return [(*of, entry) for of, kept in streams.items() for entry in kept]
+    return [(*of, entry) for of, newest in streams.items() for entry in newest]
 
 
 class _NothingStored:

@@ -57,8 +57,8 @@ class ControlRoutes:
 
     async def check_text(self, session_id: str) -> None:
         """Raise Problem for a session that is unknown, and whose text is not kept either."""
-        kept = self._serving.conversations
-        if kept is None or await kept.conversation(session_id) is None:
+        conversations = self._serving.conversations
+        if conversations is None or await conversations.conversation(session_id) is None:
             await self.check_session(session_id)
 
     async def view(self, session_id: str) -> ControlView | None:

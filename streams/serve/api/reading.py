@@ -207,8 +207,8 @@ class Reading:
             return
         self._places.update((view.identity.runtime, view.identity.cwd) for view in views)
         places = sorted(self._places, key=repr)
-        found = await asyncio.to_thread(self._settings, places)
-        self._points = self._points._replace(settings=tuple(found.items()))
+        by_place = await asyncio.to_thread(self._settings, places)
+        self._points = self._points._replace(settings=tuple(by_place.items()))
 
     async def _learn(self, snapshot: Snapshot, models: set[str]) -> CompactionPoints:
         """Return what is known of where compactions begin, of these models as of now."""

@@ -89,17 +89,17 @@ def _add_sessions(router: Router, reading: Reading) -> None:
             return same
         if id is not None:
             stored = reading.at(snapshot)
-            found = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
-            following, total, live = None, len(found), None
+            stored_views = list((await stored.views(dict.fromkeys(map(stored.key, id)))).values())
+            following, total, live = None, len(stored_views), None
         else:
             words = tuple((q or "").lower().split())
             session_filter = SessionFilter(state, model, runtime, agent, min_percent, words)
-            found, following, part = await reading.sessions(
+            stored_views, following, part = await reading.sessions(
                 snapshot, order, session_filter, after, limit
             )
             total, live = part.total, part.live if live_first else None
-        context = await reading.context(snapshot, found)
-        views, change_ms = judged(found, context, now_ms)
+        context = await reading.context(snapshot, stored_views)
+        views, change_ms = judged(stored_views, context, now_ms)
         tag = answers.tag(*parts, context.points)
         members = {
             "thresholds": THRESHOLDS_JSON,

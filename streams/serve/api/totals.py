@@ -82,8 +82,8 @@ class Totals:
     ) -> tuple[dict[str, Encoded], int]:
         began_s = self._clock.monotonic_s()
         partitions = await self._read(snapshot)
-        found = added_up(partitions, by, since, self._decode)
-        members = {name: codec.dumps(member) for name, member in found.items()}
+        totals = added_up(partitions, by, since, self._decode)
+        members = {name: codec.dumps(member) for name, member in totals.items()}
         self._forget_former(partitions)
         now_s = self._clock.monotonic_s()
         self._until_s = now_s + min((now_s - began_s) * _PART, _MOST_S)

@@ -116,8 +116,8 @@ class CommandLog:
             try:
                 batch = await reader.poll(self.partition, _READ_RECORDS, _READ_S)
             except PositionError as error:  # all of it is read again by the next takeover
-                at = f"{self._ports.commands_topic}-{self.partition}"
-                raise RetryError(f"{at} is not what was read: {error}") from error
+                where = f"{self._ports.commands_topic}-{self.partition}"
+                raise RetryError(f"{where} is not what was read: {error}") from error
             self._take(batch.records, batch.position)
             async with self._advanced:
                 self._advanced.notify_all()

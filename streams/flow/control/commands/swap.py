@@ -100,14 +100,14 @@ class Swap:
     ) -> bool:
         """Return whether the plan fits everything before the transaction's first offsets."""
         ports, partition = self._ports, self._log.partition
-        at = first[ports.messages_topic, partition]
-        if at == SCATTERED:  # what is between its own messages would not be checked
+        offset = first[ports.messages_topic, partition]
+        if offset == SCATTERED:  # what is between its own messages would not be checked
             self._is_unchecked = True
             return False
         try:
             async with asyncio.timeout(ports.plan.check_s):
                 await self._check_topic()
-                await tail.read(at)
+                await tail.read(offset)
                 await self._log.reached(first[ports.commands_topic, partition])
                 is_calling = await self._may_be_calling(tail.fold.result)
         except TimeoutError:
@@ -125,7 +125,7 @@ class Swap:
             return False
         try:
             if seen.state == "whole":
-                tail.fold.add(boundary, at + 1, strict=True)
+                tail.fold.add(boundary, offset + 1, strict=True)
                 return True
         except PlanRejectedError:
             pass

@@ -22,9 +22,9 @@ def readers_lag(facts: Facts, expected: Expected) -> Iterator[Result]:
             yield warning(text, remedy, name, {"waiting": waiting})
             continue
         remedy = f"{start}, or wait if it runs and this number falls; more of them help"
-        for found in lag("record", expected.events.name, facts, progress, remedy):
-            if found.severity != "ok":
-                yield found._replace(subject=name)
+        for result in lag("record", expected.events.name, facts, progress, remedy):
+            if result.severity != "ok":
+                yield result._replace(subject=name)
     if begun:
         yield ok(f"nothing waits for {listed(sorted(begun))}")
     else:
