@@ -137,7 +137,7 @@ def _files(folder: Path) -> dict[str, Path]:
     sessions = simulate(ending_now(HISTORY, HISTORY_MESSAGES, sample=False), HISTORY_MESSAGES)
     write_folder(folder / "projects", ((each.file, each.value) for each in sessions))
     with opened([str(folder / "projects")]) as asked:
-        report = page(Answers(asked.engine), ReportOrigin("projects", SystemClock().now_ms()))
+        report = page(Answers(asked.engine), ReportOrigin(asked.source, SystemClock().now_ms()))
     records: dict[str, list[Record]] = {}
     for block in Replay(sources_of([str(folder / "projects")])).records():
         for record in block:

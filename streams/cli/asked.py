@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 
 
 class OpenedTables(NamedTuple):
-    """SQL over something. `is_whole`: all of it could be read; `name` is for titles."""
+    """SQL over something. `is_whole`: all of it could be read.
+
+    `source` says for titles what it is, without names: a path's parts may be a person's, a topic's
+    an organisation's.
+    """
 
     engine: "SqlEngine"
     is_whole: bool
-    name: str
+    source: str
 
 
 @contextmanager
@@ -53,20 +57,21 @@ def opened(
         if known is not None:
             engine = SqlEngine(folder, known.format, price_of)
             _check(engine, no_session(path, 0), needs_session=needs_session)
-            yield OpenedTables(engine, is_whole=True, name=_last(path))
+            yield OpenedTables(engine, is_whole=True, source="an export")
             return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
         if topic:
             from streams.cli.export import export_topic  # noqa: PLC0415 -- of this way only
 
-            name = asyncio.run(export_topic(folder, "parquet"))
-            is_whole, nothing = True, no_session(name, 0)
+            nothing = no_session(asyncio.run(export_topic(folder, "parquet")), 0)
+            source, is_whole = "the records in Kafka", True
         else:
-            name, is_whole, nothing = _read(paths, folder)
+            source = "transcripts" if paths else "the sessions on this machine"
+            is_whole, nothing = _read(paths, folder)
         engine = SqlEngine(folder, "parquet", price_of)
         _check(engine, nothing, needs_session=needs_session)
-        yield OpenedTables(engine, is_whole, name)
+        yield OpenedTables(engine, is_whole, source)
 
 
 def _check(engine: "SqlEngine", nothing: StopError, *, needs_session: bool) -> None:
@@ -76,13 +81,8 @@ def _check(engine: "SqlEngine", nothing: StopError, *, needs_session: bool) -> N
         show_warning(str(nothing))
 
 
-def _last(path: str) -> str:
-    """Return the last part of a path or URL: those before it may be a person's."""
-    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
-
-
-def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool, StopError]:
-    """Write the records of transcripts; return their name, whether all could be read, and an error.
+def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[bool, StopError]:
+    """Write the records of transcripts; return whether all could be read, and an error.
 
     It is the error of an input without a session.
     """
@@ -97,5 +97,4 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool, StopE
         for records in replayed.records():
             made.add((record, None) for record in records)
         made.commit()
-    name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
-    return name, not (left_out.count or replayed.unreadable), replayed.no_session()
+    return not (left_out.count or replayed.unreadable), replayed.no_session()

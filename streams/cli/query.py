@@ -13,7 +13,7 @@ from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.query_answers import AnswerFormat, ListedRows, print_answer
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
-from streams.cli.screen.options import TablePaths
+from streams.cli.screen.options import FromTopic, TablePaths
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
@@ -30,6 +30,7 @@ def query(
     ] = None,
     paths: TablePaths = None,
     *,
+    topic: FromTopic = False,
     show_list: Annotated[bool, typer.Option("--list", help="List the named questions.")] = False,
     show_views: Annotated[
         bool, typer.Option("--views", help="List the views and their columns.")
@@ -65,7 +66,7 @@ def query(
         elif question is None:
             raise ConfigError(_NAME_ONE)
         else:
-            with opened(paths or ()) as asked:
+            with opened(paths or (), topic=topic) as asked:
                 print_answer(asked.engine.answer(_sql_of(question)), shape)
             if not asked.is_whole:
                 raise typer.Exit(Exit.STOPPED)

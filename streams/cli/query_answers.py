@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from rich.table import Table
@@ -17,7 +18,7 @@ from streams.cli.screen.output import cell, out, say, table_width
 from streams.cli.screen.tables import plain_table
 
 _SHOWN_ROWS: Final = 1_000
-"""On a terminal: more are not shown there, and all of them have to be in memory to be aligned."""
+"""On a terminal: more are not read, as all have to be in memory to be aligned."""
 
 _LEAST_TEXT: Final = 16
 """Characters to which a column of texts can be wrapped and still be read; numbers never are."""
@@ -75,19 +76,20 @@ def print_answer(answer: TabularAnswer, answer_format: AnswerFormat) -> None:
 
 
 def _print_table(answer: TabularAnswer) -> None:
-    rows = [row for part in answer.rows() for row in part]
+    every = (row for part in answer.rows() for row in part)
+    rows = list(islice(every, _SHOWN_ROWS))
     numbers = {
         place
         for place, _ in enumerate(answer.columns)
         if any(isinstance(row[place], int | float | Decimal) for row in rows)
     }
-    cells = [[cell(_text(value)) for value in row] for row in rows[:_SHOWN_ROWS]]
+    cells = [[cell(_text(value)) for value in row] for row in rows]
     if _least_width(answer.columns, cells, numbers) <= table_width():
         out.print(_table(answer.columns, cells, numbers))
     else:
         out.print(_blocks(answer.columns, cells))
-    if len(rows) > _SHOWN_ROWS:
-        say(f"{len(rows) - _SHOWN_ROWS} more rows: add LIMIT, or --format csv for all", "dim")
+    if next(every, None) is not None:
+        say(f"{_SHOWN_ROWS:,} rows are shown, there are more: --format csv gives all", "dim")
 
 
 def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Text]], numbers: set[int]) -> int:

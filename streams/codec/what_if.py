@@ -134,7 +134,7 @@ def _paid(paid: BreakEven) -> dict[str, Any]:
 
 def _result(chain: ChainResult, result: SettingResult) -> dict[str, Any]:
     turns = chain.log.turns
-    times = (turns[min(each.at, len(turns) - 1)].time_ms for each in result.path.compactions)
+    times = (turns[min(each.at, len(turns) - 1)].time_ms for each in result.compactions)
     return {
         "name": result.setting.name,
         "is_known": result.is_known,
@@ -148,7 +148,7 @@ def _result(chain: ChainResult, result: SettingResult) -> dict[str, Any]:
                 "is_recorded": each.recorded is not None,
                 "break_even": None if paid is None else _paid(paid),
             }
-            for each, time_ms, paid in zip(result.path.compactions, times, result.paid, strict=True)
+            for each, time_ms, paid in zip(result.compactions, times, result.paid, strict=True)
         ],
         "totals": _by_model(result.totals),
         "changes": [

@@ -22,7 +22,7 @@ from schemas.records import (
     DurationSource,
     Record,
 )
-from schemas.views import STREAM_ENTRIES
+from streams.core.stored_records import whole_from
 
 PriceLookup: TypeAlias = Callable[[str | None, datetime | None, str | None], Price | None]
 """Gives the price of a model, at a time if it is known, in a tier: `price_of`, a table's `find`."""
@@ -153,9 +153,7 @@ def session_costs(
 
 def stored_costs(records: Sequence[Record], price_of: PriceLookup) -> SessionCosts:
     """Return the costs of a session whose views hold these records, perhaps only the newest."""
-    readings = sum(isinstance(record.data, ContextReading) for record in records)
-    is_whole = max(readings, len(records) - readings) < STREAM_ENTRIES
-    return session_costs(records, price_of, is_whole=is_whole)
+    return session_costs(records, price_of, is_whole=not whole_from(records))
 
 
 def _responses(

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
 from math import floor
 from statistics import mean, median
@@ -45,7 +46,10 @@ class WholeCompaction(NamedTuple):
 
 
 def rounded(value: float | None, digits: int = 0) -> float | None:
-    return None if value is None else floor(value * 10**digits + 0.5) / 10**digits
+    """Return the nearest number with so many decimals, as DuckDB does: a half goes up."""
+    if value is None:
+        return None
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def average(values: Iterable[float | None], digits: int = 0) -> float | None:
@@ -172,13 +176,14 @@ class RecordFacts:
         return outputs
 
     def fullest(self) -> dict[str, tuple[float | None, str]]:
-        """Return each session's most percent used and its last window's source, of main chains."""
+        """Return each main chain's most percent used, and its window's source at that moment."""
         fullest: dict[str, tuple[float | None, str]] = {}
         for (session, chain), records in self.chains.items():
             readings = [each.data for each in records if isinstance(each.data, ContextReading)]
             if chain == "main" and readings:
-                percents = [each.used_percent for each in readings if each.used_percent is not None]
-                fullest[session] = max(percents, default=None), readings[-1].window_source
+                known = [each for each in readings if each.used_percent is not None]
+                most = max(known, key=lambda each: each.used_percent or 0, default=None)
+                fullest[session] = (most.used_percent, most.window_source) if most else (None, "")
         return fullest
 
     def attempts(self) -> list[tuple[str | None, str, int | None, str | None, Record]]:

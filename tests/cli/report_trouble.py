@@ -120,6 +120,7 @@ class TroubleAnswers(RecordFacts):
                 share = rounded(100 * min(floors) / threshold, 1)
                 last = max(own, key=lambda each: each.record.sequence).boundary.model
                 end = "yes" if min(floors) >= threshold else "no"
+                end = end if reported else f"~{end}"
                 rows.append((session, chain, last, len(own), min(floors), threshold, share, end))
         return rows
 

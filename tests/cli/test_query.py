@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,14 @@ import duckdb
 import pytest
 
 from schemas.records import ContextReading
+from streams.cli.query_answers import AnswerFormat, ListedRows, print_answer
 from streams.edge.files.folders import write_folder
-from streams.edge.tables.engine import SqlEngine
-from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import VIEWS, questions
-from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.codec.test_records import records_of_every_kind
 from tests.commands import Command
 from tests.core.given import Given, assistant, boundary, one, record_of
+from tests.edge.tables_kit import asked, engine_of
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +114,7 @@ def test_an_export_gives_the_same_answers_as_its_transcripts(
 
 @pytest.mark.extended
 def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in records_of_every_kind())
-    export.commit()
-    engine = SqlEngine(folder, "parquet")
+    engine = engine_of(records_of_every_kind(), tmp_path)
     for question in questions():
         answer = engine.answer(question.sql)
         assert all(len(row) == len(answer.columns) for rows in answer.rows() for row in rows)
@@ -151,13 +147,8 @@ def test_a_median_duration_says_of_how_many_compactions(tmp_path: Path) -> None:
         {"trigger": "manual"},
     ):
         given.take(boundary({"pre_tokens": 150_000, **known}))
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in given.records)
-    export.commit()
-    sql = next(each.sql for each in questions() if each.name == "manual-against-automatic")
-    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
-    assert row == (1, 0, None, 2, 1, 30_000)
+    (row,) = asked(engine_of(given.records, tmp_path), "manual-against-automatic")
+    assert tuple(row.values()) == (1, 0, None, 2, 1, 30_000)
 
 
 @pytest.mark.extended
@@ -193,13 +184,9 @@ def test_a_late_reading_counts_and_is_not_the_size_of_its_session(tmp_path: Path
     reading = one(given.records, ContextReading)
     data = replace(reading, response_id="msg_0", used_tokens=10, used_percent=0.01, late=True)
     late = replace(newest, id="late", sequence=newest.sequence + 1, data=data)
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in [*given.records, late])
-    export.commit()
-    sql = "SELECT responses, used_tokens, used_percent FROM sessions"
-    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
-    assert row == (2, 90_000, 45.0)
+    engine = engine_of([*given.records, late], tmp_path)
+    (row,) = asked(engine, "SELECT responses, used_tokens, used_percent FROM sessions")
+    assert tuple(row.values()) == (2, 90_000, 45.0)
 
 
 @pytest.mark.extended
@@ -269,6 +256,31 @@ def test_a_row_that_no_table_has_room_for_is_printed_as_lines(
     narrow = "SELECT session_id, compactions > 0 AS compacted FROM sessions"
     shown = command("query", "--format", "table", narrow, str(projects)).stdout.splitlines()
     assert shown[0].split() == ["session_id", "compacted"]
+
+
+class _Endless:
+    """An answer without an end."""
+
+    columns = ("n",)
+
+    def __init__(self) -> None:
+        self.parts = 0
+
+    def rows(self) -> Iterator[list[tuple[Any, ...]]]:
+        while True:
+            self.parts += 1
+            yield [(each,) for each in range(100)]
+
+
+def test_a_terminal_reads_no_more_rows_than_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = _Endless()
+    print_answer(answer, AnswerFormat.TABLE)
+    assert answer.parts == 11
+    shown = capsys.readouterr()
+    assert len(shown.out.splitlines()) == 1_001
+    assert "1,000 rows are shown, there are more" in shown.err
+    print_answer(ListedRows(("n",), [(each,) for each in range(1_000)]), AnswerFormat.TABLE)
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.extended

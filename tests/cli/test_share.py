@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from contextgauge.errors import StopError
+from schemas.views import STREAM_ENTRIES
+from streams.cli import stored
 from streams.cli.session_checkpoints import checkpoint_session
 from streams.cli.share.cleaning import Cleaning, names_of
 from streams.cli.share.share_command import share
 from tests.commands import Command
+from tests.core.history import History
 from tests.linear_time import is_linear
 from tests.runtimes.opencode_database import OpencodeDatabase
 
@@ -208,6 +211,29 @@ def test_a_session_of_a_runtimes_database_is_found_by_its_id(
 def test_texts_are_cleaned_by_shape(text: str, clean: str) -> None:
     names = names_of([text], [f"{HOMES}/ann/garden"], ())
     assert Cleaning(names).text(text) == clean
+
+
+def test_the_newest_part_of_a_session_is_not_presented_as_the_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    history = History()
+    early = history.boundary()
+    records = [early, *(history.reading(1_000 + each) for each in range(STREAM_ENTRIES))]
+    monkeypatch.setenv("CONTEXTGAUGE_REDIS_URL", "redis://unused")
+    monkeypatch.setattr(stored, "read_views", lambda _: records)
+    target = tmp_path / "shared.html"
+    share("s-1", target=target, yes=True)
+    text = target.read_text("utf-8")
+    assert "the newest 2,000 responses" in text
+    assert "Compaction 1" not in text  # its responses are not there
+    assert "Older responses were no longer stored, and times count from the first one" in text
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "responses: the newest 2,000 (older ones are not stored" in shown
+    records = records[:-1]
+    share("s-1", target=target, yes=True)
+    text = target.read_text("utf-8")
+    assert "newest" not in text
+    assert "Compaction 1" in text
 
 
 def test_a_session_without_a_response_is_refused(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_tables_and_the_setting_to_use(command: Command, projects: Path, by: str
     assert "reproduced" in done.stdout
     assert {"model": "Difference", "session": "· main ·", "rule": "R19"}[by] in done.stdout
     assert "compact" in done.stdout.splitlines()[-1] or "price" in done.stdout.splitlines()[-1]
+    assert ("amounts are at least: the output of " in done.stdout) == (by != "rule")
 
 
 def test_a_percentage_of_several_windows_is_shown_and_not_advised(

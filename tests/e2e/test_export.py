@@ -61,11 +61,16 @@ def test_a_topic_is_exported_once_and_then_what_is_new(
     ]
     (row,) = answered(command, "SELECT sum(used_tokens) AS used FROM context_reading", tmp_path)
     assert row["used"] == sum(event["data"]["used_tokens"] for event in readings)
+    sql = "SELECT sum(used_tokens) AS used FROM context_reading"
+    done = command("query", "--topic", "--format", "ndjson", sql, **settings)
+    assert json.loads(done.stdout) == row
     report = tmp_path / "report.html"
     done = command("report", "--topic", "--out", str(report), **settings)
     assert done.returncode == 0, done.stderr
     text = report.read_text("utf-8")
-    assert settings["TOPIC_PREFIX"] in text
+    assert "the records in Kafka" in text
+    assert settings["TOPIC_PREFIX"] not in text
+    assert "Unknown: no record is of the content of messages." in text
     assert f"{len(readings):,} responses" in text
 
 

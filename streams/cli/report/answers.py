@@ -1,6 +1,7 @@
 """What a report is made of: the answers to its questions, read once each."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streams.cli.report.figures import KEPT, Basis
@@ -23,10 +24,14 @@ class FigureAnswer(NamedTuple):
 
 
 class Stands(NamedTuple):
-    """On how many rows of a view a figure stands, of how many that there are."""
+    """On how many rows of a view a figure stands, of how many that there are.
+
+    `is_unknown`: how many there were is not known, since no such record was derived.
+    """
 
     rows: int
     of: int
+    is_unknown: bool = False
 
 
 class Answers:
@@ -56,9 +61,19 @@ class Answers:
     def stands_on(self, basis: Basis) -> Stands:
         """Return on how many rows a figure stands."""
         # Its parts are this program's own, of the list of figures.
-        answer = self._engine.answer(
+        rows, of = self._counts(
             f"SELECT count(*) FILTER (WHERE {basis.where}), count(*) "  # noqa: S608
             f"FROM {basis.view} WHERE {basis.of}"
         )
-        ((rows, of),) = next(answer.rows())
-        return Stands(rows, of)
+        return Stands(rows, of, basis.is_of_content and not self._has_content)
+
+    @cached_property
+    def _has_content(self) -> bool:
+        """Whether any record is of the content of messages; a session has a turn, or calls."""
+        return any(
+            self._counts("SELECT (SELECT count(*) FROM tool_use), (SELECT count(*) FROM user_turn)")
+        )
+
+    def _counts(self, sql: str) -> tuple[int, ...]:
+        (row,) = next(self._engine.answer(sql).rows())
+        return row

@@ -15,6 +15,7 @@ class Basis(NamedTuple):
     """What a figure stands on: the rows of a view that have what it needs, of all rows.
 
     `row` is what one of them is. `having` says in words what `where` asks for, of one or of many.
+    `is_of_content`: they are of messages' content, whose records not every deriver makes.
     """
 
     view: str
@@ -22,6 +23,7 @@ class Basis(NamedTuple):
     having: str = ""
     where: str = "true"
     of: str = "true"
+    is_of_content: bool = False
 
 
 class Plot(NamedTuple):
@@ -44,8 +46,8 @@ class Plot(NamedTuple):
 class ReportFigure(NamedTuple):
     """One figure: the answer to a question.
 
-    `doubt` is a column that is true for rows whose percentages or tokens are estimates. `none` is
-    what a table without rows means. `at_least` and `at_most` are columns that may lack a part, each
+    `doubt` is a column that is true for rows whose `doubted` columns are estimates. `none` is what
+    a table without rows means. `at_least` and `at_most` are columns that may lack a part, each
     with the column that is false where it does.
     """
 
@@ -55,6 +57,7 @@ class ReportFigure(NamedTuple):
     plot: Plot
     note: str = ""
     doubt: str = ""
+    doubted: tuple[str, ...] = ()
     none: str = ""
     at_least: Mapping[str, str] = {}
     at_most: Mapping[str, str] = {}
@@ -69,7 +72,10 @@ class ReportSection(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A key figure: one column of the only row of a question. `note` is filled with the others."""
+    """A key figure: one column of the only row of a question. `note` is filled with the others.
+
+    `doubt` is a column that is true where it is an estimate.
+    """
 
     question: str
     column: str
@@ -78,6 +84,7 @@ class Key(NamedTuple):
     figure: str
     """The question of the figure that shows more."""
     unit: Unit = Unit.NUMBER
+    doubt: str = ""
 
 
 def _read() -> tuple[tuple[str, ...], tuple[Key, ...], tuple[ReportSection, ...]]:
@@ -104,7 +111,8 @@ def _figure(row: Mapping[str, Any], bases: Mapping[str, Basis]) -> ReportFigure:
         tuple(rest.pop("columns", ())),
         rest.pop("is_ordered", False),
     )
-    return ReportFigure(basis=bases[rest.pop("basis")], plot=plot, **rest)
+    doubted = tuple(rest.pop("doubted", ()))
+    return ReportFigure(basis=bases[rest.pop("basis")], plot=plot, doubted=doubted, **rest)
 
 
 KEPT, KEYS, SECTIONS = _read()

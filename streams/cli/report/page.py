@@ -35,6 +35,11 @@ _NAMED_COLOURS: Final = {"other": "faint", "assumed_window": "faint"}
 _LONG: Final = {32: "long", 12: "name"}
 """How texts of more characters are broken, not to widen their table: a name on phones only."""
 
+_UNKNOWN: Final = (
+    "Unknown: no record is of the content of messages. A deriver with "
+    "CONTEXTGAUGE_CONTENT_RECORDS=true makes them."
+)
+
 _STATISTICS: Final = ("average", "median", "least", "most")
 """Columns without a unit in their name: they have the plot's."""
 
@@ -100,11 +105,11 @@ def _key(key: Key, answers: Answers) -> Html:
     (row,) = answers.of(key.question).rows
     values = {column: shown(value, unit_of(column)) for column, value in row.items()}
     value = row[key.column]
+    is_estimate = value is not None and bool(key.doubt) and row[key.doubt]
+    text = (GUESS if is_estimate else "") + shown(value, key.unit)
     inner = (
         tag("span", key.title, class_="name"),
-        tag(
-            "strong", _data(value, shown(value, key.unit)), class_="faint" if value is None else ""
-        ),
+        tag("strong", _data(value, text), class_="faint" if value is None else ""),
         tag("span", key.note.format_map(values), class_="faint"),
     )
     return tag("li", tag("a", *inner, href=f"#{key.figure}"), data_key=key.column)
@@ -128,7 +133,8 @@ def _section(section: ReportSection, answers: Answers) -> Html:
 def _figure(figure: ReportFigure, answer: FigureAnswer, stands: Stands) -> Html:
     body: list[Html] = []
     if not stands.rows:
-        body.append(tag("p", f"No {_basis(figure, stands)}.", class_="none"))
+        words = _UNKNOWN if stands.is_unknown else f"No {_basis(figure, stands)}."
+        body.append(tag("p", words, class_="none"))
     elif not answer.rows:
         body.append(tag("p", f"{figure.none or 'No data'}.", class_="none good"))
     else:
@@ -311,7 +317,7 @@ def _text(figure: ReportFigure, row: dict[str, Any], column: str, *, exact: bool
     text = shown(value, unit, exact=exact)
     if value is None:
         return text
-    is_doubtful = bool(row.get(figure.doubt)) and unit in {Unit.PERCENT, Unit.TOKENS}
+    is_doubtful = column in figure.doubted and row[figure.doubt]
     if is_doubtful or column.endswith(ESTIMATED):
         text = GUESS + text
     text = at_least(text, is_complete=not _is_partial(figure.at_least, row, column))

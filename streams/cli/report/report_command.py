@@ -13,17 +13,14 @@ from streams.cli.pages.document import write_whole
 from streams.cli.report.answers import Answers
 from streams.cli.report.page import ReportOrigin, page
 from streams.cli.screen.figures import size
-from streams.cli.screen.options import TablePaths
+from streams.cli.screen.options import FromTopic, TablePaths
 from streams.cli.screen.output import say
 
 
 def report(
     paths: TablePaths = None,
     *,
-    topic: Annotated[
-        bool,
-        typer.Option("--topic", help="Of the records in Kafka (context.events) instead of paths."),
-    ] = False,
+    topic: FromTopic = False,
     target: Annotated[
         Path, typer.Option("--out", metavar="FILE", help="Where to write it.")
     ] = Path("report.html"),
@@ -38,7 +35,7 @@ def report(
         needs("report", "analysis", ANALYSIS),
         opened(paths or (), topic=topic, needs_session=True) as asked,
     ):
-        content = page(Answers(asked.engine), ReportOrigin(asked.name, SystemClock().now_ms()))
+        content = page(Answers(asked.engine), ReportOrigin(asked.source, SystemClock().now_ms()))
         write_whole(target, content)
     say(f"wrote {target} ({size(len(content))})")
     if not asked.is_whole:

@@ -52,6 +52,10 @@ TablePaths = Annotated[
         show_default=False,
     ),
 ]
+FromTopic = Annotated[
+    bool,
+    typer.Option("--topic", help="Of the records in Kafka (context.events) instead of paths."),
+]
 FallbackSession = Annotated[
     str | None,
     typer.Option(

@@ -20,7 +20,7 @@ from streams.cli.screen.options import OneSession, SessionOrPath
 from streams.cli.screen.output import reading, say
 from streams.cli.share.cleaning import Cleaning, names_of
 from streams.cli.share.share_page import share_page
-from streams.cli.share.shared import SharedSession, shared
+from streams.cli.share.shared import SharedSession, shared, shared_of_stored
 from streams.cli.share.texts import MOST_CHARACTERS, spoken
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def share(
     step. No text, name, folder, id or date is in it, and no model's name but public ones. What it
     will have is shown first.
     """
-    records, replayed = _session(session, one)
-    made = shared(records)
+    made, replayed = _session(session, one)
     if not made.steps:
         raise StopError(f"{safe(session)}: no response has a size: there is nothing to show")
     rows = _contents(made)
@@ -77,20 +76,20 @@ def share(
     say(f"wrote {target} ({size(len(content))})")
 
 
-def _session(session: str, one: str | None) -> tuple[Sequence[Record], "ReplayedSession | None"]:
-    """Return a session's records; from a transcript also what was read."""
+def _session(session: str, one: str | None) -> tuple[SharedSession, "ReplayedSession | None"]:
+    """Return what is shared of a session; from a transcript also what was read."""
     from streams.cli.transcripts import session_of  # noqa: PLC0415 -- derives, for files
 
     if is_path(session):
         with reading():
             replayed = session_of(session, one)
-        return replayed.records, replayed
+        return shared(replayed.records), replayed
     if wiring.settings().redis_url is None:
         place = needed_session(session)
         with reading():
             wanted = place.session_id if place.is_one_of_many else None
             replayed = session_of(str(place.path), one or wanted)
-        return replayed.records, replayed
+        return shared(replayed.records), replayed
 
     from streams.cli.stored import read_views  # noqa: PLC0415 -- paths need no Redis
 
@@ -98,7 +97,7 @@ def _session(session: str, one: str | None) -> tuple[Sequence[Record], "Replayed
         view = await reader.find(session)
         return await reader.records(view.session_id, readings=True)
 
-    return read_views(read), None
+    return shared_of_stored(read_views(read)), None
 
 
 def _contents(made: SharedSession) -> list[tuple[str, str]]:
@@ -112,8 +111,12 @@ def _contents(made: SharedSession) -> list[tuple[str, str]]:
         "exhausted": "full window",
     }
     events = [(len(made.events(kind)), name) for kind, name in kinds.items()]
+    number, since = f"{len(made.steps):,}", "the beginning"
+    if not made.is_whole:
+        number = f"the newest {number} (older ones are not stored; a transcript has all)"
+        since = "the first of these"
     return [
-        ("responses", f"{len(made.steps):,}, with size, window and time since the beginning"),
+        ("responses", f"{number}, with size, window and time since {since}"),
         (
             "events",
             ", ".join(count(number, name) for number, name in events if number) or "none",

@@ -28,6 +28,12 @@ _LEGEND: Final = {
 }
 """What the marks are, by their class."""
 
+_SINCE: Final = {
+    True: "Times count from the session's beginning",
+    False: "Older responses were no longer stored, and times count from the first one here",
+}
+"""Whether it is the whole session."""
+
 _LISTED: Final = ("compaction", "failed", "exhausted", "reset", "warning")
 
 
@@ -36,8 +42,9 @@ def share_page(session: SharedSession) -> bytes:
     steps = session.drawn()
     own = files(__package__)
     title = "A session's context over time"
+    responses = count(len(session.steps), "response")
     facts = [
-        count(len(session.steps), "response"),
+        responses if session.is_whole else f"the newest {responses}",
         count(len(session.events("compaction")), "compaction"),
         count(len(session.events("warning")), "warning"),
         *([count(session.subagents, "subagent")] if session.subagents else []),
@@ -52,8 +59,8 @@ def share_page(session: SharedSession) -> bytes:
     has_text = any(step.texts for step in steps)
     end = tag(
         "footer",
-        f"Shared with contextgauge {__version__}. Times count from the session's beginning; names, "
-        "folders and ids are left out. ",
+        f"Shared with contextgauge {__version__}. {_SINCE[session.is_whole]}; names, folders and "
+        "ids are left out. ",
         "Texts were cleaned of what looks like a secret, path, name or address, not of dates."
         if has_text
         else "The file has no text of the conversation.",
@@ -62,7 +69,12 @@ def share_page(session: SharedSession) -> bytes:
     data = Html(dumps(as_json(steps)).decode().replace("<", "\\u003c"))
     body = joined(
         head,
-        tag("main", _player(steps), _texts(has_text=has_text), _events(steps)),
+        tag(
+            "main",
+            _player(steps, is_whole=session.is_whole),
+            _texts(has_text=has_text),
+            _events(steps),
+        ),
         end,
         tag("script", data, type="application/json", id="steps"),
     )
@@ -74,7 +86,7 @@ def share_page(session: SharedSession) -> bytes:
     )
 
 
-def _player(steps: Sequence[SharedStep]) -> Html:
+def _player(steps: Sequence[SharedStep], *, is_whole: bool) -> Html:
     button = tag("button", "Play", type="button", id="play")
     slider = tag(
         "input",
@@ -91,8 +103,8 @@ def _player(steps: Sequence[SharedStep]) -> Html:
         for name, key in (
             ("Context", "used"),
             ("Of the window", "percent"),
-            ("Response", "number"),
-            ("Time", "time"),
+            ("Response" if is_whole else "Of the newest responses", "number"),
+            ("Time" if is_whole else "Time since the first of these", "time"),
         )
     ]
     return tag(

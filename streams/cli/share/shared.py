@@ -4,7 +4,7 @@ Each value is a number of this module's choosing or one of the few words of its 
 sessions, folders, users, subagents, agents, tools), texts, errors, versions and dates are not read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from schemas.records import (
     ContextWarning,
     Record,
 )
+from streams.core.stored_records import whole_from
 
 MOST_STEPS: Final = 4_000
 """More points than a screen has pixels tell no more; those next to an event always stay."""
@@ -69,6 +70,8 @@ class SharedSession:
     """Of each step; they do not leave."""
     subagents: int
     span_ms: int | None
+    is_whole: bool = True
+    """False: steps before these are no longer stored, and times count from the first of these."""
 
     def events(self, *kinds: str) -> list[Event]:
         """Return the events of some kinds."""
@@ -103,6 +106,13 @@ def _without_null(value: Any) -> Any:  # noqa: ANN401 -- any JSON
             if each is not None and each != [] and each is not False
         }
     return [_without_null(each) for each in value] if isinstance(value, list) else value
+
+
+def shared_of_stored(records: Sequence[Record]) -> SharedSession:
+    """Return what is shared of the records that views hold: perhaps only of the newest."""
+    begin = whole_from(records)
+    made = shared(each for each in records if each.sequence >= begin)
+    return replace(made, is_whole=begin == 0)
 
 
 def shared(records: Iterable[Record]) -> SharedSession:

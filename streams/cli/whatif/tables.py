@@ -175,7 +175,7 @@ def _show_model(result: ModelResult) -> None:
         _Row(each.setting.name, _triggers(each.triggers), each.totals, each.change, each.paid)
         for each in result.settings
     ]
-    out.print(_settings_table(rows))
+    _show_settings(rows)
     if (basis := _basis(result)) is not None:
         say(f"what a compaction leaves is taken from {basis}", "dim", to=out)
     for each in result.settings:
@@ -194,7 +194,7 @@ def _basis(result: ModelResult) -> str | None:
         chain.facts.after.group
         for chain in result.chains
         if chain.facts.after is not None
-        and any(each.recorded is None for own in chain.results for each in own.path.compactions)
+        and any(each.recorded is None for own in chain.results for each in own.compactions)
     }
     runtime = result.runtime or "this runtime"
     if "all" in groups:
@@ -208,6 +208,15 @@ class _Row(NamedTuple):
     totals: RunTotals
     change: Change | None
     paid: UsualBreakEven
+
+
+def _show_settings(rows: Sequence[_Row]) -> None:
+    """Print what was recorded, and each setting."""
+    out.print(_settings_table(rows))
+    unreported = max(row.totals.unreported for row in rows)
+    if unreported:
+        words = f"at least: the output of {count(unreported, 'call')} is not reported"
+        say(f"amounts are {words}, and in none", "dim", to=out)
 
 
 def _settings_table(rows: Sequence[_Row]) -> Table:
@@ -240,7 +249,7 @@ def _settings_table(rows: Sequence[_Row]) -> Table:
 
 def _show_sessions(chains: Sequence[ChainResult]) -> None:
     for chain in chains:
-        if not any(each.path.compactions for each in chain.results) and not chain.judged:
+        if not any(each.compactions for each in chain.results) and not chain.judged:
             continue
         out.print()
         say(f"{chain.log.session_id[:8]} · {chain.log.chain} · {chain.log.model}", "bold", to=out)
@@ -253,7 +262,7 @@ def _show_sessions(chains: Sequence[ChainResult]) -> None:
             paid = usual(each.paid)
             triggers = _triggers(each.triggers)
             rows.append(_Row(each.setting.name, triggers, totals, change, paid))
-        out.print(_settings_table(rows))
+        _show_settings(rows)
 
 
 def _sum(parts: Iterable[RunTotals]) -> RunTotals:

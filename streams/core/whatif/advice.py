@@ -1,5 +1,6 @@
 """Which setting to use for a model, and whether the difference is more than its uncertainty."""
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -81,7 +82,7 @@ def _option(result: ModelResult, number: int) -> Advice | None:
     return Advice(
         result.runtime,
         result.model,
-        "use" if change.high < 0 else "no_difference",
+        "use" if change.high < 0 and _has_interval(change, results) else "no_difference",
         own.setting,
         tokens,
         runtime_setting,
@@ -90,6 +91,16 @@ def _option(result: ModelResult, number: int) -> Advice | None:
         _more_wait_ms(own.totals, result.recorded),
         is_lowest=own.trigger == min(triggers),
     )
+
+
+def _has_interval(change: Change, results: Sequence[SettingResult]) -> bool:
+    """Return whether anything says how uncertain a difference is.
+
+    Of one session only compactions whose sizes are taken from recorded ones can: a setting without
+    any is no advice.
+    """
+    taken = (each.kept is not None for own in results for each in own.compactions)
+    return change.sessions > 1 or any(taken)
 
 
 def _more_wait_ms(own: RunTotals, recorded: RunTotals) -> int | None:

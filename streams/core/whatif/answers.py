@@ -10,9 +10,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from contextgauge.pricing import Price
-from schemas.records import ContextLimits, ContextReading, Record, SessionInfo
-from schemas.views import STREAM_ENTRIES
+from schemas.records import ContextLimits, Record, SessionInfo
 from streams.core.costs import PriceLookup
+from streams.core.stored_records import whole_from
 from streams.core.whatif.advice import Advice, advise
 from streams.core.whatif.compaction_facts import FactPool
 from streams.core.whatif.comparison import ChainComparison, ChainResult
@@ -62,7 +62,7 @@ def stored_answer(
     thresholds: Collection[int],
 ) -> WhatIfAnswer:
     """Return the answer of a session whose views hold these records, perhaps only the newest."""
-    begin = _begin(records)
+    begin = whole_from(records)
     there = [
         record
         for record in records
@@ -73,20 +73,6 @@ def stored_answer(
     chains = [comparison.of(log, [None] * len(settings)) for log in logs]
     kinds = Counter(each.kind for each in there if each.data.inherited is not True)
     return answer_of(settings, chains, kinds, is_whole=begin == 0)
-
-
-def _begin(records: Sequence[Record]) -> int:
-    """Return the sequence from which all records are there, 0 for all: views hold so many of each.
-
-    Boundaries without their readings, and readings without boundaries, would not be compared with
-    what was.
-    """
-    begin = 0
-    for is_reading in (True, False):
-        own = [each for each in records if isinstance(each.data, ContextReading) is is_reading]
-        if len(own) >= STREAM_ENTRIES:
-            begin = max(begin, own[0].sequence)
-    return begin
 
 
 def priced(lookup: PriceLookup) -> PriceAt:

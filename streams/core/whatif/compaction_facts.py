@@ -4,7 +4,8 @@ A figure is of the narrowest group that has enough of them: the chain, its runti
 its model, all of its runtime, all. Enough are nine, else three; where none has so many, the widest.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import median_low
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -71,41 +72,59 @@ def spread_of(values: Sequence[int], group: Group) -> Spread:
     return Spread(low, median_low(ordered), high, count, group)
 
 
+class _GroupFacts(NamedTuple):
+    """The spreads of one group's compactions, and whether calls reported all of its summaries."""
+
+    after: Spread | None
+    duration_ms: Spread | None
+    summary: Spread | None
+    is_summary_measured: bool
+
+
+_Key: TypeAlias = tuple[Group, str | None, str | None]
+
+
 class FactPool:
-    """The compactions of many chains, from which each chain's facts are taken."""
+    """The compactions of many chains, from which each chain's facts are taken.
+
+    What several chains share is computed once: a pool of any size is read in linear time.
+    """
 
     def __init__(self, logs: Iterable[ChainLog]) -> None:
-        self._logs = list(logs)
+        members: dict[_Key, list[RecordedCompaction]] = defaultdict(list)
+        for log in logs:
+            own = log.compactions
+            for key in _shared(log):
+                members[key] += own
+        self._groups = {key: _group_facts(own, key[0]) for key, own in members.items()}
 
     def of(self, log: ChainLog) -> CompactionFacts:
-        """Return a chain's facts."""
-        groups = self._groups(log)
-        summary = _figures(groups, _written)
-        own = next(
-            (each for group, each in groups if summary is not None and group == summary.group), []
-        )
+        """Return the facts of a chain of the pool."""
+        groups = [_group_facts(log.compactions, "chain")]
+        groups += [self._groups[key] for key in _shared(log)]
+        summary = _narrowest(each.summary for each in groups)
         return CompactionFacts(
-            _figures(groups, lambda each: each.tokens_after),
-            _figures(groups, lambda each: each.duration_ms or None),
+            _narrowest(each.after for each in groups),
+            _narrowest(each.duration_ms for each in groups),
             summary,
-            summary is not None
-            and all(each.summary_output is not None or _written(each) is None for each in own),
+            any(each.summary is summary and each.is_summary_measured for each in groups),
             _prefix(log),
         )
 
-    def _groups(self, log: ChainLog) -> list[tuple[Group, list[RecordedCompaction]]]:
-        runtime = [each for each in self._logs if each.runtime == log.runtime]
-        model = [each for each in runtime if each.model == log.model]
-        members: list[tuple[Group, list[ChainLog]]] = [
-            ("chain", [log]),
-            ("model", model),
-            ("runtime", runtime),
-            ("all", self._logs),
-        ]
-        return [
-            (group, [compaction for each in logs for compaction in each.compactions])
-            for group, logs in members
-        ]
+
+def _shared(log: ChainLog) -> tuple[_Key, ...]:
+    """Return the groups that a chain shares with others, the narrowest first."""
+    return ("model", log.runtime, log.model), ("runtime", log.runtime, None), ("all", None, None)
+
+
+def _group_facts(compactions: Sequence[RecordedCompaction], group: Group) -> _GroupFacts:
+    written = [each for each in compactions if _written(each) is not None]
+    return _GroupFacts(
+        _spread([each.tokens_after for each in compactions], group),
+        _spread([each.duration_ms or None for each in compactions], group),
+        _spread([_written(each) for each in written], group),
+        bool(written) and all(each.summary_output is not None for each in written),
+    )
 
 
 def _written(compaction: RecordedCompaction) -> int | None:
@@ -115,20 +134,19 @@ def _written(compaction: RecordedCompaction) -> int | None:
     return compaction.summary_output
 
 
-def _figures(
-    groups: Sequence[tuple[Group, list[RecordedCompaction]]],
-    figure: Callable[[RecordedCompaction], int | None],
-) -> Spread | None:
-    spreads = [
-        spread_of(values, group)
-        for group, compactions in groups
-        if (values := [value for each in compactions if (value := figure(each)) is not None])
-    ]
+def _spread(values: Iterable[int | None], group: Group) -> Spread | None:
+    known = [each for each in values if each is not None]
+    return spread_of(known, group) if known else None
+
+
+def _narrowest(spreads: Iterable[Spread | None]) -> Spread | None:
+    """Return the spread of the narrowest group with enough figures, else of the most."""
+    known = [each for each in spreads if each is not None]
     for enough in (_INTERVAL, _ENOUGH):
-        for spread in spreads:
+        for spread in known:
             if spread.size >= enough:
                 return spread
-    return max(spreads, key=lambda each: each.size, default=None)
+    return max(known, key=lambda each: each.size, default=None)
 
 
 def _prefix(log: ChainLog) -> int:

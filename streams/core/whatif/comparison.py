@@ -9,7 +9,14 @@ from streams.core.whatif.break_even import BreakEven, break_evens
 from streams.core.whatif.compaction_facts import CompactionFacts, FactPool, Level, Spread
 from streams.core.whatif.costs import ByModel, PriceAt, RunTotals, totals_of
 from streams.core.whatif.new_settings import Setting, triggers_of, with_window
-from streams.core.whatif.replay import After, GrowthPath, Kept, recorded_path, replay
+from streams.core.whatif.replay import (
+    After,
+    GrowthPath,
+    Kept,
+    ReplayedCompaction,
+    recorded_path,
+    replay,
+)
 from streams.core.whatif.triggers import Judged, Unrecorded, judge
 from streams.core.whatif.turns import ChainLog
 from streams.core.whatif.usage import Cache, CachedCalls
@@ -37,12 +44,13 @@ class SettingResult(NamedTuple):
 
     `is_known` is false where what a compaction would have left is not known: then all is as
     recorded. `trigger` is that of the chain's end, tokens; `triggers` those of all its requests,
-    which windows and models that change make several. `paid` are of the path's compactions.
+    which windows and models that change make several. `paid` are of the compactions, which are all
+    that is kept of the chain's path.
     """
 
     setting: Setting
     trigger: int | None
-    path: GrowthPath
+    compactions: Sequence[ReplayedCompaction]
     totals: ByModel
     changes: dict[str | None, CostChange]
     is_known: bool
@@ -124,7 +132,8 @@ class ChainComparison:
         calls = CachedCalls(log, facts, "as_recorded")
         paid = break_evens(log, path, calls, self.price_at)
         every = frozenset(triggers)
-        return SettingResult(setting, triggers[-1], path, totals, changes, is_known, paid, every)
+        own = path.compactions
+        return SettingResult(setting, triggers[-1], own, totals, changes, is_known, paid, every)
 
     def _likely(
         self,

@@ -10,7 +10,15 @@ from contextgauge.pricing import Cost, Price, TokenCounts
 from streams.core.whatif.compaction_facts import CompactionFacts
 from streams.core.whatif.replay import GrowthPath, ReplayedCompaction
 from streams.core.whatif.turns import ChainLog, ChainTurn
-from streams.core.whatif.usage import CACHES, NO_TOKENS, Cache, CachedCalls, CallTokens, usages
+from streams.core.whatif.usage import (
+    CACHES,
+    NO_TOKENS,
+    Cache,
+    CachedCalls,
+    CallTokens,
+    is_summary_known,
+    usages,
+)
 
 PriceAt: TypeAlias = Callable[[ChainTurn], Price | None]
 """Returns the price of a response, by its model, time and service tier; None: unknown."""
@@ -34,7 +42,8 @@ class RunTotals(NamedTuple):
     warm. `wait_ms` is the compactions' time: the median of recorded ones for `estimated` ones,
     nothing for `untimed` ones. `overflows` counts responses beyond the window, `futile` requests
     that no compaction would have brought below the trigger. `pins_kept` of `pins` turns of the user
-    were still there after compactions.
+    were still there after compactions. `unreported` counts calls whose output nothing reports: it
+    is in no amount, which is then a minimum.
     """
 
     responses: int = 0
@@ -52,6 +61,7 @@ class RunTotals(NamedTuple):
     futile: int = 0
     pins_kept: int = 0
     pins: int = 0
+    unreported: int = 0
 
     def plus(self, other: "RunTotals") -> "RunTotals":
         """Return the sum."""
@@ -177,7 +187,7 @@ def _counts(
 ) -> ByModel:
     begins = {each.at for each in path.compactions}
     announced: set[tuple[int, int]] = set()
-    responses, warnings, overflows = (Counter[str | None]() for _ in range(3))
+    responses, warnings, overflows, unreported = (Counter[str | None]() for _ in range(4))
     for at, (turn, size) in enumerate(zip(log.turns, path.sizes, strict=False)):
         if at in begins or log.between[at].is_reset:
             announced.clear()
@@ -186,8 +196,14 @@ def _counts(
         responses[turn.model] += 1
         warnings[turn.model] += bool(crossed)
         overflows[turn.model] += turn.window is not None and size > turn.window
+        unreported[turn.model] += not turn.is_output_known
     sums: ByModel = {
-        model: RunTotals(responses=count, warnings=warnings[model], overflows=overflows[model])
+        model: RunTotals(
+            responses=count,
+            warnings=warnings[model],
+            overflows=overflows[model],
+            unreported=unreported[model],
+        )
         for model, count in responses.items()
     }
     for each in path.compactions:
@@ -201,6 +217,7 @@ def _counts(
             estimated=is_estimated,
             pins_kept=kept,
             pins=pins,
+            unreported=not is_summary_known(each, facts),
         )
         add_by_model(sums, {model: totals})
     if path.futile:

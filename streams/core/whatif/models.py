@@ -17,8 +17,14 @@ from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.new_settings import Setting
 from streams.core.whatif.triggers import RecordedTrigger, recorded_triggers
 
-_NINETY_PERCENT: Final = 1.645
-"""Standard errors on both sides of a mean within which it lies nine times of ten."""
+_NINETY_PERCENT: Final = (
+    *(6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812),
+    *(1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725),
+    *(1.721, 1.717, 1.714, 1.711, 1.708, 1.706, 1.703, 1.701, 1.699, 1.697),
+)
+"""Standard errors on both sides of a mean within which it lies nine times of ten: Student's t, the
+95 % quantile for 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods,
+1.3.6.7.2). For more, that of 30, at most 3 % too wide."""
 
 
 class Change(NamedTuple):
@@ -136,4 +142,5 @@ def _sampling(amounts: Sequence[Decimal]) -> Decimal:
     if len(amounts) <= 1:
         return Decimal(0)
     error = stdev(float(each) for each in amounts) * sqrt(len(amounts))
-    return Decimal(repr(_NINETY_PERCENT * error))
+    freedom = min(len(amounts) - 1, len(_NINETY_PERCENT))
+    return Decimal(repr(_NINETY_PERCENT[freedom - 1] * error))

@@ -48,7 +48,7 @@ def rule_rows(
     by_setting = [list(each) for each in zip(*(own.results for own in chains), strict=True)]
     counted = {
         "context_warning": [_warnings(each) for each in by_setting],
-        "compact_boundary": [sum(len(own.path.compactions) for own in each) for each in by_setting],
+        "compact_boundary": [sum(len(own.compactions) for own in each) for each in by_setting],
         "compaction_complete": [_measured(each) for each in by_setting],
     }
     return [
@@ -69,6 +69,4 @@ def _warnings(results: Sequence[SettingResult]) -> int:
 
 
 def _measured(results: Sequence[SettingResult]) -> int:
-    return sum(
-        compaction.after is not None for each in results for compaction in each.path.compactions
-    )
+    return sum(compaction.after is not None for each in results for compaction in each.compactions)

@@ -31,7 +31,8 @@ class ChainTurn(NamedTuple):
     """One measured response, tokens. `used` is the sum of input, creation and read.
 
     `creation_1h` is the part of the creation that is kept for an hour. `output` is 0 where it is
-    not known. `threshold` is the runtime's own, as far as it was reported until then.
+    not known (`is_output_known`). `threshold` is the runtime's own, as far as it was reported until
+    then.
     """
 
     time_ms: int | None
@@ -46,6 +47,7 @@ class ChainTurn(NamedTuple):
     output: int
     threshold: int | None = None
     service_tier: str | None = None
+    is_output_known: bool = True
 
 
 class RecordedCompaction(NamedTuple):
@@ -225,12 +227,15 @@ def _add_turn(chain: _Chain, data: ContextReading, time_ms: int | None) -> None:
         data.output_tokens or 0,
         chain.threshold,
         data.service_tier,
+        data.output_tokens is not None,
     )
     if data.late and chain.turns:
         chain.add_late(turn)
         return
     if chain.turns and data.previous_output_tokens is not None:
-        chain.turns[-1] = chain.turns[-1]._replace(output=data.previous_output_tokens)
+        chain.turns[-1] = chain.turns[-1]._replace(
+            output=data.previous_output_tokens, is_output_known=True
+        )
     if (
         data.response_id is not None
         and chain.between[-1] == NOTHING_BETWEEN

@@ -92,10 +92,7 @@ class CachedCalls:
         kept, recorded = compaction.kept, compaction.recorded
         if kept is not None and not kept.has_call:
             return NO_TOKENS
-        own = self._facts.summary
-        output = 0 if own is None else own.middle
-        if recorded is not None:
-            output = recorded.summary_output or recorded.summary_tokens or output
+        output = _summary_output(compaction, self._facts) or 0
         if self._is_as_recorded(compaction) and recorded is not None:
             return self._reported(recorded, output)
         read = 0
@@ -170,6 +167,20 @@ class CachedCalls:
             hour = turn.creation_1h / turn.creation
         long = round(written * hour)
         return CallTokens(fresh, written - long, long, read, turn.output)
+
+
+def _summary_output(compaction: ReplayedCompaction, facts: CompactionFacts) -> int | None:
+    """Return the tokens of a summary: reported, of its text, else the median; None: unknown."""
+    recorded = compaction.recorded
+    own = None if recorded is None else recorded.summary_output or recorded.summary_tokens
+    return own or (None if facts.summary is None else facts.summary.middle)
+
+
+def is_summary_known(compaction: ReplayedCompaction, facts: CompactionFacts) -> bool:
+    """Return whether the output of the call that wrote a summary is known; True without one."""
+    kept = compaction.kept
+    has_call = kept is None or kept.has_call
+    return not has_call or _summary_output(compaction, facts) is not None
 
 
 def usages(

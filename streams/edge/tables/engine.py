@@ -22,7 +22,7 @@ _READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFo
 _ROWS_AT_A_TIME: Final = 2_000
 
 
-_OF_SPARK: Final = ("unix_millis(t) AS epoch_ms(t)", "explode(list) AS unnest(list)")
+_OF_SPARK: Final = ("unix_millis(t) AS epoch_ms(t)",)
 """Functions that the library uses by their names in Spark, which runs it too."""
 
 

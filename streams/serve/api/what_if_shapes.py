@@ -64,6 +64,9 @@ class RunTotalsShape(BaseShape):
     futile: int = Field(description="Requests that no compaction would have brought below it.")
     pins_kept: int = Field(description="Turns of the user that were there after compactions.")
     pins: int
+    unreported: int = Field(
+        description="Calls whose output nothing reports, and which no amount has: it is a minimum."
+    )
 
 
 class NamedTotalsShape(RunTotalsShape):

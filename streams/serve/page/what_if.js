@@ -132,7 +132,7 @@ function resultsOf(answer, model, index) {
     boundariesPart(answer, model),
     rulesPart(answer, index, setting.name),
     h("p", { class: "faint small" },
-      "The context grows as it did, and is compacted elsewhere. Amounts are list prices; what an agent reads again after a compaction is not in them, so a small size looks better than it is. Outputs that are not reported are in neither. ",
+      "The context grows as it did, and is compacted elsewhere. Amounts are list prices; what an agent reads again after a compaction is not in them, so a small size looks better than it is. ",
       answer.is_whole ? "" : "Of the newest responses only: older ones are no longer stored. ",
       "For other sessions of a model, and for strategies of the compaction engine: ", h("code", {}, "contextgauge what-if"), "."),
   ];
@@ -153,9 +153,9 @@ function tableOf(model, { name, totals, change, trigger_tokens: size, break_even
     number("Compactions", recorded.compactions, totals.compactions),
     ["Time of compactions", waitWords(recorded), waitWords(totals)],
     ["Paid off after, median", paidWords(model.break_even), paidWords(paid)],
-    ["Cost", dollars(recorded.cost), dollars(totals.cost), changeWords(change)],
-    ["with a cache always warm", dollars(recorded.warm), dollars(totals.warm), change === null ? "" : difference(change.warm)],
-    ["with a cache always cold", dollars(recorded.cold), dollars(totals.cold), change === null ? "" : difference(change.cold)],
+    ["Cost", costWords(recorded, "cost"), costWords(totals, "cost"), changeWords(change)],
+    ["with a cache always warm", costWords(recorded, "warm"), costWords(totals, "warm"), change === null ? "" : difference(change.warm)],
+    ["with a cache always cold", costWords(recorded, "cold"), costWords(totals, "cold"), change === null ? "" : difference(change.cold)],
     number("Fresh input", was.fresh, is.fresh, tokens),
     number("Written to the cache", was.written, is.written, tokens),
     number("Read from the cache", was.read, is.read, tokens),
@@ -234,6 +234,12 @@ function rulesPart({ rules }, index, name) {
 
 function dollars(usd) {
   return usd === null ? "price unknown" : amount(usd);
+}
+
+/** What calls cost: "at least" where the output of some is not reported. */
+function costWords(totals, cache) {
+  const words = dollars(totals[cache]);
+  return totals[cache] !== null && totals.unreported > 0 ? `at least ${words}` : words;
 }
 
 function difference(usd) {

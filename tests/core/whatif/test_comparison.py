@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import cache
 
 import pytest
 
@@ -10,7 +11,7 @@ from streams.core.costs import session_costs
 from streams.core.until_compaction import Threshold
 from streams.core.whatif.advice import advise
 from streams.core.whatif.compaction_facts import FactPool, Spread, spread_of
-from streams.core.whatif.comparison import ChainComparison, ChainResult
+from streams.core.whatif.comparison import ChainComparison, ChainResult, CostChange
 from streams.core.whatif.costs import cost_of
 from streams.core.whatif.models import by_model
 from streams.core.whatif.new_settings import Setting, default_trigger, triggers_of
@@ -143,6 +144,69 @@ def test_sessions_that_differ_widen_the_interval() -> None:
     assert changes[0] is not None and changes[1] is not None  # noqa: PT018 -- for the types
     assert (changes[0].sessions, changes[1].sessions) == (1, 2)
     assert changes[1].high - changes[1].low > changes[0].high - changes[0].low
+
+
+def _fixed(session: str, amount: int, doubt: int = 0) -> ChainResult:
+    """Return a long session that would have cost this much more, at most by so much else."""
+    low, middle, high = (Decimal(amount + each) for each in (-doubt, 0, doubt))
+    change = CostChange(middle, low, high, middle, middle)
+    (result,) = _long()
+    own = result.results[0]._replace(changes={MODEL: change})
+    return result._replace(log=replace(LONG, session_id=session), results=[own])
+
+
+@cache
+def _long() -> list[ChainResult]:
+    return compared(LONG, settings=(LOW,))
+
+
+def test_few_sessions_are_a_small_sample() -> None:
+    (model,) = by_model([_fixed("s-1", -1), _fixed("s-2", -3)])
+    change = model.settings[0].change
+    assert change is not None
+    # Student's t of one degree of freedom, 6.314, times the deviation of a sum, 2.
+    assert float(change.high) == pytest.approx(-4 + 12.628)
+    assert advise(model).verdict == "no_difference"
+    (many,) = by_model([_fixed(f"s-{each}", -1 - each % 2) for each in range(100)])
+    change = many.settings[0].change
+    assert change is not None
+    assert float(change.high) == pytest.approx(-150 + 1.697 * 5.02519, abs=0.001)
+    assert advise(many).verdict == "use"
+
+
+def test_one_session_gives_advice_by_the_interval_of_its_compactions_alone() -> None:
+    alone = _fixed("s-1", -3, doubt=2)
+    assert advise(by_model([alone])[0]).verdict == "use"
+    none = alone._replace(results=[alone.results[0]._replace(compactions=())])
+    assert advise(by_model([none])[0]).verdict == "no_difference"
+
+
+def test_calls_whose_output_nothing_reports_are_counted() -> None:
+    unknown = LOG.turns[-1]._replace(output=0, is_output_known=False)
+    (result,) = compared(replace(LOG, turns=(*LOG.turns[:-1], unknown)))
+    (low, same), recorded = result.results, result.recorded[MODEL]
+    assert (recorded.unreported, same.totals[MODEL].unreported) == (1, 1)
+    bare = compaction()._replace(summary_output=None)
+    (result,) = compared(log_of(*RISE, bare, *RISE))
+    assert result.recorded[MODEL].unreported == 1
+    low = result.results[0]
+    assert low.totals[MODEL].unreported == len(low.compactions) > 1
+
+
+def test_the_compactions_of_a_chain_are_collected_once_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collected: list[str] = []
+
+    def own(log: ChainLog) -> list[RecordedCompaction]:
+        collected.append(log.session_id)
+        return [each for between in log.between for each in between.compactions]
+
+    monkeypatch.setattr(ChainLog, "compactions", property(own))
+    logs = [log_of(150_000, compaction(), 30_000, session=f"s-{each}") for each in range(50)]
+    pool = FactPool(logs)
+    assert {pool.of(log).after for log in logs} == {Spread(30_000, 30_000, 30_000, 50, "model")}
+    assert len(collected) == 2 * len(logs)
 
 
 def test_an_unknown_price_gives_no_advice() -> None:

@@ -1,24 +1,9 @@
 -- What calls of models cost, in US dollars. Prices are not in records: `list_rates` looks them up.
 -- An unknown price is null, never 0.
 
--- One row per call: a response, counted once however often it was read, or the writing of a summary.
+-- One row per call: a response, or the writing of a summary.
 CREATE OR REPLACE VIEW calls AS
-WITH last_readings AS (
-    SELECT *
-    FROM readings
-    QUALIFY row_number() OVER (
-        PARTITION BY session_id, chain, coalesce(response_id, id) ORDER BY sequence DESC
-    ) = 1
-),
-responses AS (
-    SELECT *
-    FROM last_readings
-    QUALIFY row_number() OVER (
-        PARTITION BY coalesce(response_id, id), "time", used_tokens, model
-        ORDER BY session_id, chain
-    ) = 1
-),
-counted AS (
+WITH counted AS (
     SELECT
         id,
         session_id,
@@ -33,7 +18,7 @@ counted AS (
         coalesce(cache_creation_1h_tokens, 0) AS written_1h_tokens,
         coalesce(cache_read_tokens, 0) AS cache_read_tokens,
         output_tokens
-    FROM responses
+    FROM readings
     UNION ALL
     SELECT
         receipts.id,
@@ -44,12 +29,16 @@ counted AS (
         boundary."time",
         boundary.model,
         NULL,
-        greatest(
-            0,
-            receipts.summary_input_tokens
-            - coalesce(receipts.summary_cache_read_tokens, 0)
-            - coalesce(receipts.summary_cache_creation_tokens, 0)
-        ),
+        -- `greatest` leaves out nulls: an unknown input would be none.
+        CASE
+            WHEN receipts.summary_input_tokens IS NOT NULL
+                THEN greatest(
+                    0,
+                    receipts.summary_input_tokens
+                    - coalesce(receipts.summary_cache_read_tokens, 0)
+                    - coalesce(receipts.summary_cache_creation_tokens, 0)
+                )
+        END,
         coalesce(receipts.summary_cache_creation_tokens, 0),
         coalesce(receipts.summary_cache_creation_1h_tokens, 0),
         coalesce(receipts.summary_cache_read_tokens, 0),

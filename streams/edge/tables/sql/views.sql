@@ -2,7 +2,39 @@
 -- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere.
 -- A late reading (R34) counts, but is not its chain's size: a newer one was known by then.
 
+-- One row per response: its last reading. One that several sessions have, as forks of which nothing
+-- reports the origin, is of the session that began first; where all began with it, of the one that
+-- first had a response of its own, or has none: a fork's own ones are younger than the fork.
 CREATE OR REPLACE VIEW readings AS
+WITH reported AS (
+    SELECT
+        *,
+        coalesce(response_id, id) AS response,
+        coalesce(
+            output_tokens,
+            lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
+        ) AS known_output_tokens,
+        row_number() OVER (
+            PARTITION BY session_id, chain, coalesce(response_id, id) ORDER BY sequence DESC
+        ) AS from_last
+    FROM context_reading
+    WHERE inherited IS NOT TRUE
+),
+responses AS (
+    SELECT
+        *,
+        min("time") OVER (PARTITION BY session_id) AS session_began,
+        min(session_id) OVER copies <> max(session_id) OVER copies AS is_shared
+    FROM reported
+    WHERE from_last = 1
+    WINDOW copies AS (PARTITION BY response, "time", used_tokens, model)
+),
+compared AS (
+    SELECT
+        *,
+        min(CASE WHEN NOT is_shared THEN "time" END) OVER (PARTITION BY session_id) AS own_began
+    FROM responses
+)
 SELECT
     id,
     session_id,
@@ -17,10 +49,7 @@ SELECT
     cache_creation_tokens,
     cache_creation_1h_tokens,
     cache_read_tokens,
-    coalesce(
-        output_tokens,
-        lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
-    ) AS output_tokens,
+    known_output_tokens AS output_tokens,
     service_tier,
     response_id,
     "window" AS window_tokens,
@@ -30,8 +59,11 @@ SELECT
     messages,
     messages_total,
     late IS TRUE AS is_late
-FROM context_reading
-WHERE inherited IS NOT TRUE;
+FROM compared
+QUALIFY row_number() OVER (
+    PARTITION BY response, "time", used_tokens, model
+    ORDER BY session_began NULLS LAST, own_began NULLS FIRST, session_id, sequence
+) = 1;
 
 CREATE OR REPLACE VIEW inherited_readings AS
 SELECT id, session_id, chain, sequence, "time", model, used_tokens
@@ -269,6 +301,7 @@ sizes AS (
         max_by(messages_total, sequence) FILTER (WHERE chain = 'main') AS messages,
         max(used_percent) FILTER (WHERE chain = 'main') AS most_used_percent,
         max(used_tokens) FILTER (WHERE chain = 'main') AS most_used_tokens,
+        max(used_percent) FILTER (WHERE chain = 'main' AND NOT is_window_assumed) AS most_known_percent,
         sum(input_tokens) AS input_tokens,
         sum(cache_creation_tokens) AS cache_creation_tokens,
         sum(cache_read_tokens) AS cache_read_tokens,
@@ -317,6 +350,7 @@ SELECT
     sizes.window_source,
     sizes.most_used_percent,
     sizes.most_used_tokens,
+    sizes.most_used_percent > coalesce(sizes.most_known_percent, -1) AS is_most_assumed,
     sizes.input_tokens,
     sizes.cache_creation_tokens,
     sizes.cache_read_tokens,

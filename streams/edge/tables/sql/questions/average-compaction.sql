@@ -12,5 +12,6 @@ SELECT
     round(avg(duration_ms) FILTER (WHERE duration_source <> 'precomputed')) AS average_ms,
     round(median(duration_ms) FILTER (WHERE duration_source <> 'precomputed')) AS median_ms,
     round(avg(messages_since_last) FILTER (WHERE chain = 'main'), 1) AS average_messages,
-    round(median(messages_since_last) FILTER (WHERE chain = 'main'), 1) AS median_messages
+    round(median(messages_since_last) FILTER (WHERE chain = 'main'), 1) AS median_messages,
+    coalesce(bool_or(pre_tokens_source = 'last_reading'), FALSE) AS some_from_last_reading
 FROM compactions;

@@ -7,7 +7,8 @@ SELECT
     min(pre_tokens) AS least,
     round(avg(pre_tokens)) AS average,
     round(median(pre_tokens)) AS median,
-    max(pre_tokens) AS most
+    max(pre_tokens) AS most,
+    coalesce(bool_or(pre_tokens_source = 'last_reading'), FALSE) AS some_from_last_reading
 FROM compactions
 GROUP BY 1, 2
 ORDER BY compactions DESC, model, "trigger";

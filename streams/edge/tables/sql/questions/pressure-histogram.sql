@@ -16,8 +16,8 @@ WITH bins (number, least, below, used_percent) AS (
 SELECT
     bins.used_percent,
     count(session_id) AS sessions,
-    count(session_id) FILTER (WHERE window_source NOT IN ('default', 'exceeded')) AS known_window,
-    count(session_id) FILTER (WHERE window_source IN ('default', 'exceeded')) AS assumed_window
+    count(session_id) FILTER (WHERE NOT is_most_assumed) AS known_window,
+    count(session_id) FILTER (WHERE is_most_assumed) AS assumed_window
 FROM bins
 LEFT JOIN sessions
     ON most_used_percent >= least

@@ -9,6 +9,7 @@ SELECT
     sum(failed_compactions) AS failed,
     count(*) FILTER (WHERE compactions > 0) AS compacted_sessions,
     count(*) FILTER (WHERE most_used_percent >= 80) AS sessions_at_80,
+    coalesce(bool_or(most_used_percent >= 80 AND is_most_assumed), FALSE) AS some_windows_assumed,
     min(first_reading) AS first,
     max(last_reading) AS last
 FROM sessions;

@@ -14,7 +14,8 @@ floors AS (
         min(tokens_after) AS floor_tokens,
         -- Without a reported threshold: the least size that was compacted automatically.
         coalesce(max(threshold_tokens), min(pre_tokens) FILTER (WHERE "trigger" = 'auto'))
-            AS threshold_tokens
+            AS threshold_tokens,
+        max(threshold_tokens) IS NULL AS is_threshold_learned
     FROM compactions
     LEFT JOIN thresholds
         ON thresholds.session_id = compactions.session_id
