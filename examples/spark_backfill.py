@@ -8,9 +8,11 @@ in Spark's Python workers, which need `contextgauge[pipeline]`. Writes Parquet, 
 the session, the place of the message, and each record as a structured CloudEvent, byte for byte
 what `contextgauge replay` prints.
 
-A session's messages lie in one partition of the topic, in order, so each partition is derived as a
-whole, from its first offset: a session has to be derived from its beginning. Without `--ending`
-the range ends where the partitions end as the job begins.
+The rules are those of the deriver with the same environment: the job reads `CONTEXTGAUGE_WINDOWS`,
+`CONTEXTGAUGE_WARNING_THRESHOLDS` and the others where it is submitted. A session's messages lie in
+one partition of the topic, in order, so each partition is derived as a whole. Without `--starting`
+and `--ending` the range is all that the partitions have as the job begins: what `--starting` leaves
+out of a session is missing in its state, as after a rebuild from there.
 """
 
 import argparse
@@ -24,8 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from contextgauge.kafka.options import KafkaOptions
-from contextgauge.window_catalog import bundled
-from streams import codec
+from streams import codec, wiring
 from streams.core.derivation.rules_config import Rules
 from streams.edge.kafka.log import KafkaLog
 from streams.flow.dead_letters.letters import misrouted_check
@@ -42,16 +43,19 @@ SCHEMA = StructType(
         StructField("event", StringType(), nullable=False),
     ]
 )
+_OFFSETS = 'as JSON, {"agent.messages": {"0": 99}}'
 _CREATED = 0
 """Kafka's timestamp type of a producer's clock (CreateTime)."""
 
 
-def messages(spark: SparkSession, servers: str, topic: str, ending: str) -> DataFrame:
-    """Return the committed messages of a topic, up to given offsets (JSON) or `latest`."""
+def messages(
+    spark: SparkSession, servers: str, topic: str, starting: str, ending: str
+) -> DataFrame:
+    """Return the committed messages of a topic between offsets: JSON, `earliest` or `latest`."""
     source = spark.read.format("kafka").option("kafka.bootstrap.servers", servers)
     source = source.option("subscribe", topic).option("includeHeaders", "true")
     source = source.option("kafka.isolation.level", "read_committed")
-    return source.option("startingOffsets", "earliest").option("endingOffsets", ending).load()
+    return source.option("startingOffsets", starting).option("endingOffsets", ending).load()
 
 
 async def partition_count(servers: str, topic: str) -> int:
@@ -66,14 +70,13 @@ async def partition_count(servers: str, topic: str) -> int:
     return count
 
 
-def derived(read: DataFrame, partitions: int) -> DataFrame:
-    """Return the records of the messages, with `SCHEMA`."""
+def derived(read: DataFrame, partitions: int, rules: Rules) -> DataFrame:
+    """Return the records of the messages by these rules, with `SCHEMA`."""
     columns = ["partition", "offset", "timestampType", "key", "value", "headers"]
     rows = read.selectExpr(*columns, "unix_millis(timestamp) AS timestamp_ms")
     ordered = rows.repartition(partitions, "partition").sortWithinPartitions("partition", "offset")
 
     def derive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rules = Rules(bundled())
         partition, deriver = -1, Deriver(rules)
         schema = pa.schema(
             {
@@ -120,16 +123,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--topic", default="agent.messages")
-    parser.add_argument("--ending", default="latest", help='as JSON, {"agent.messages": {"0": 99}}')
+    parser.add_argument("--starting", default="earliest", help=_OFFSETS)
+    parser.add_argument("--ending", default="latest", help=_OFFSETS)
     parser.add_argument("--to", required=True, help="folder or URL that Spark can write")
     given = parser.parse_args()
+    for offsets in (given.starting, given.ending):
+        if offsets not in {"earliest", "latest"}:
+            json.loads(offsets)  # a clear error before the job begins
+    rules = wiring.rules(wiring.settings())
     spark = SparkSession.builder.appName("contextgauge backfill").getOrCreate()
     try:
-        if given.ending != "latest":
-            json.loads(given.ending)  # a clear error before the job begins
-        read = messages(spark, given.bootstrap_servers, given.topic, given.ending)
+        read = messages(spark, given.bootstrap_servers, given.topic, given.starting, given.ending)
         partitions = asyncio.run(partition_count(given.bootstrap_servers, given.topic))
-        result = derived(read, partitions)
+        result = derived(read, partitions, rules)
         result.write.mode("error").partitionBy("kind").parquet(given.to)
     finally:
         spark.stop()

@@ -160,6 +160,7 @@ class DeriveKit:
         self.log = log
         self.clock: Clock = clock or SystemClock()
         self.health = board()
+        self.rules = RULES
         self.topics = [replace(topic, name=prefix + topic.name) for topic in TOPICS]
         self.config = DeriveConfig(
             messages_topic=prefix + "agent.messages",
@@ -214,7 +215,7 @@ class DeriveKit:
         return DerivePorts(
             log=self.log,
             state_store=StateStore(self.log, config.state_topic),
-            rules=RULES,
+            rules=self.rules,
             config=config,
             telemetry=figures,
             health=self.health,
