@@ -16,6 +16,7 @@ _DRIVER: Final = "claude-code"
 _OPEN: Final = frozenset({"accepted", "planned", "called"})
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 4 * 1024 * 1024
+"""A larger answer is not one of the API's."""
 _NOT_FOUND: Final = 404
 
 

@@ -35,6 +35,7 @@ _MOST_INPUT_BYTES: Final = 1024 * 1024
 _MOST_CHARACTERS: Final = 8_000
 """Of turns: about 2,000 tokens, a tenth of what a summary may have."""
 _MOST_OF_A_TURN: Final = 900
+"""Of one turn, so that eight long ones fit."""
 _INTRODUCTION: Final = (
     "The user wrote this, in this order; where two turns contradict each other, the later one "
     "holds. Write each of them into the summary, word for word, under the heading «What the user "

@@ -23,6 +23,7 @@ from streams.edge.files.hook_messages import HookMessages
 
 _COMMAND: Final = "compaction"
 _REQUEST_S: Final = 5.0
+"""The agent waits for the hook meanwhile."""
 _MESSAGES: Final = "/v1/messages"
 
 _IDS: Final = UUID("5a1a1e5e-3d1d-5d86-9d0f-0d6c1d6f0b89")

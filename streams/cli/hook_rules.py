@@ -27,6 +27,7 @@ RECENT_MS: Final = 10 * MINUTE_MS
 
 _REQUEST_S: Final = 2.0
 _LOOK_EVERY_S: Final = 0.5
+"""The agent waits for the hook meanwhile."""
 _COMMANDS: Final = {"SessionStart": "session-start", "UserPromptSubmit": "user-prompt-submit"}
 
 _INTRODUCTION: Final = (

@@ -12,6 +12,7 @@ _YOUNG_ROUNDS = 10
 """Collections of the youngest generation for one of the next, as by default."""
 
 _NEVER = 2**31 - 1
+"""The largest threshold that the collector takes: a command ends before it is needed."""
 
 
 def collect_young_garbage() -> None:

@@ -44,6 +44,7 @@ _SHOWN: Final = 20
 """Messages that cannot be published that an answer names."""
 
 _SESSION_CHARACTERS: Final = 16_384
+"""Far beyond any id."""
 
 _Session = Annotated[
     str | None,

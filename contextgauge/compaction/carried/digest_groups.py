@@ -46,6 +46,7 @@ _NOTE_CHARACTERS: Final = 14
 """Around the count of what is left out of a message, and its id."""
 
 _LONGEST_COUNT: Final = 8
+"""Digits of a number of characters in the note of what is left out."""
 
 _LEAST_LINE: Final = 60
 """A line of which less stays says nothing: rather the longest go."""

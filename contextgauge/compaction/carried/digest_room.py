@@ -21,6 +21,7 @@ _LEAST_TURN: Final = 240
 """A turn of which less stays says nothing: rather the middle turns of a flood go."""
 
 _LEAST_PASSAGE: Final = 120
+"""Characters: a shorter passage of a text says nothing on its own."""
 
 USER_SHARE: Final = 0.8
 """Of the room for the user's turns, where they and the others do not fit together."""

@@ -22,6 +22,7 @@ _MINIMUM_TOKENS: Final = 50
 _LISTED_NAMES: Final = 20
 _NAME_CHARACTERS: Final = 60
 _PATH_CHARACTERS: Final = 500
+"""Longer names are shortened: a list of files must not become a restored file of its own."""
 
 
 class RestoreFile(NamedTuple):

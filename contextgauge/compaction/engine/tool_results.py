@@ -36,6 +36,7 @@ _PATH: Final = re.compile(r"(?<![\w./\\-])[\w\\-]*+[./][\w./\\-]*+")
 _SAME: Final = "[A later call of this tool has the same result, below.]"
 
 _LONGEST_PATH: Final = 300
+"""A longer word with a dot or slash is data, not a path."""
 
 _FAILURE_CHARACTERS: Final = 200
 _FAILURE_END: Final = 130

@@ -31,6 +31,7 @@ from contextgauge.records import Json
 NAME: Final = "recall"
 
 BUDGET_TOKENS: Final = 4_000
+"""Of an answer: a model recalls single messages, and must not fill its window again with them."""
 
 _EXCERPT_CHARACTERS: Final = 1_200
 """Of one match: a page is asked for by its id."""

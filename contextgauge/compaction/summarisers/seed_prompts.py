@@ -75,6 +75,7 @@ Create a summary with these EXACT sections:
 - If previous summary exists, INTEGRATE (don't duplicate) its content"""
 
 _TARGET_TOKENS: Final = 800
+"""The seed's own target, where the request names none."""
 
 _NO_TASK: Final = "Unknown task"
 

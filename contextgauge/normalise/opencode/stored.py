@@ -20,6 +20,7 @@ _MADE: Final = re.compile(r"[a-z]+_([0-9a-f]{9})[0-9a-f]{3}")
 """How an id begins: with the last 36 bits of its time in milliseconds, and a count."""
 
 _ROUND_MS: Final = 1 << 36
+"""An id has the lowest 36 bits of its time: they begin again every 2.2 years."""
 
 SESSION: Final[Sign] = {
     "id": str,

@@ -19,6 +19,7 @@ _MOST: Final = 200
 """Sessions that match, of which those of a folder or with a prefix are taken."""
 
 _LATELY_MS: Final = 600_000
+"""Sessions of a folder that were active as lately as the latest one may be meant as well."""
 
 _NEEDS_FILE: Final = "it needs the text of the session's file, on the machine of the agent"
 

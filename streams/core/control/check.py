@@ -33,6 +33,7 @@ _Result = TypeVar("_Result")
 
 _PROVIDERS: Final[tuple[SummariserProvider, ...]] = get_args(SummariserProvider)
 _MOST_CALLS: Final = 256
+"""Calls of models side by side: each holds a conversation in memory."""
 _WHOLE: Final = 100
 
 

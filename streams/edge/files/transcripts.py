@@ -60,6 +60,7 @@ _SETTLED_S = 5.0
 """A file that came longer ago than this is written by its runtime, and not copied here."""
 
 _QUIET_S = 10.0
+"""A last line without an end that stays so for this long is the last one."""
 
 _RETRY_S = 60.0
 """A file that cannot be read is left alone for so long, unless it changes."""

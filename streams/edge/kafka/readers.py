@@ -44,6 +44,7 @@ _LOOKS = 3
 """How often a batch is fetched whose checksum is wrong: what a wire did to it, it does once."""
 
 _STOP_LOOK_S = 1.0
+"""How often a fetcher that does not end is cancelled again."""
 
 _STOP_TIMEOUT_S = 5.0
 """Leaving the group takes one round trip; a broker that is away must not hold the worker."""

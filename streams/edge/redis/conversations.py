@@ -24,6 +24,7 @@ from streams.ports.conversations import (
 )
 
 _SCAN_KEYS: Final = 1_000
+"""A hint for one SCAN: Redis answers others within a millisecond meanwhile."""
 _MARK: Final = ("offset", "stamp", "topic")
 
 

@@ -29,6 +29,7 @@ _REREAD_PAUSE_S = 0.1
 """Between a mismatch and reading again: two workers that write to one partition must not race."""
 
 _COMMANDS = 500
+"""Commands in one poll."""
 
 _REPORT_S = 5.0
 """How often readers learn where the log ends: one write, also where nothing else is written."""

@@ -40,6 +40,7 @@ _CACHE_BYTES: Final = 32 * 1024 * 1024
 """For clients that poll without an entity tag."""
 
 _PRICED_BYTES: Final = 8 * 1024 * 1024
+"""Answers with costs that are remembered; those asked for least lately are dropped."""
 
 AGE_HEADERS: Final = ("Contextgauge-Stale", "Contextgauge-Silent-Ms", "Contextgauge-Lag-Records")
 """Headers with an answer's age."""

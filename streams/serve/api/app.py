@@ -34,6 +34,7 @@ from streams.serve.views.snapshot import ViewsGoneError
 _GZIP_LEVEL: Final = 4
 """A fifth of the time of the highest level, for some per cent more bytes."""
 _GZIP_BYTES: Final = 1_024
+"""A smaller answer is one packet either way."""
 
 _LOOK_S: Final = 1.0
 """How often the server checks the views for its readiness."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PAGE: Final = 200
 _MOST: Final = 1_000
 _LONGEST: Final = 1_000
+"""Characters of a search: it is compared with every archived message."""
 
 Format: TypeAlias = Annotated[
     FormatName, Field(description="The format of the messages: `plain`, or that of an API.")

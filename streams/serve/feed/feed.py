@@ -90,6 +90,7 @@ class FeedPosition(NamedTuple):
 
 _MOST_PARTITIONS: Final = 10_000
 _MOST_DIGITS: Final = 19
+"""Of a number of 64 bits: a longer one is no position of ours."""
 
 
 def parse_position(text: str) -> FeedPosition | None:

@@ -15,6 +15,7 @@ from streams.ports import Clock, ProjectorHeartbeat, ViewPosition, ViewReader
 _Result = TypeVar("_Result")
 
 _CACHED_S: Final = 0.1
+"""Clients that look at once share one look at the store."""
 
 STALE_MS: Final = 10_000
 """A projector reports on each partition about every second. When it has been silent or behind for

@@ -37,6 +37,7 @@ LOST_S: Final = 300.0
 _BOUNDARY, _BEGUN, _ENDED = "boundary", "begun", "ended"
 _RECORDS = 2_000
 _WAIT_S = 1.0
+"""Of one poll: while the runtime compacts, its messages are watched."""
 
 
 class DriverJob(CommandJob):

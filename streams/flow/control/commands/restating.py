@@ -22,6 +22,7 @@ MOST_SESSIONS: Final = 10_000
 
 _EVERY_S: Final = 3_600.0
 _AT_ONCE: Final = 200
+"""Commands that are written again in one transaction."""
 
 _Key: TypeAlias = tuple[str, str]
 

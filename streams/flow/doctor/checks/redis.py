@@ -9,6 +9,7 @@ from streams.flow.doctor.words import age, listed, number, size
 from streams.ports.inspection import Configs, Failure, StoreFacts
 
 _LEAST_VERSION = (6, 2)
+"""The first with ZMSCORE."""
 
 _FULL = 0.9
 _FILLING = 0.75

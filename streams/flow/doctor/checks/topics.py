@@ -10,6 +10,7 @@ from streams.flow.doctor.words import age, counted, listed, number, size
 from streams.ports.inspection import Configs, Failure, TopicFacts
 
 _SAFE_COPIES = 3
+"""With three copies two can be in step while a broker restarts."""
 
 _USUAL_SEGMENT_BYTES = 64 * MIB
 _LARGE_SEGMENT_BYTES = 256 * MIB
