@@ -77,6 +77,7 @@ def test_the_next_response_says_what_the_one_before_it_wrote() -> None:
     object.__setattr__(second.data, "previous_output_tokens", 700)
     (log,) = read_logs([reading(history, 50_000), second])
     assert [turn.output for turn in log.turns] == [700, 0]
+    assert [turn.is_output_known for turn in log.turns] == [True, False]
     assert known_growths(log) == [0, 700, 0]
 
 

@@ -2,38 +2,92 @@
 -- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere.
 -- A late reading (R34) counts, but is not its chain's size: a newer one was known by then.
 
--- One row per response: its last reading. One that several sessions have, as forks of which nothing
--- reports the origin, is of the session that began first; where all began with it, of the one that
--- first had a response of its own, or has none: a fork's own ones are younger than the fork.
-CREATE OR REPLACE VIEW readings AS
-WITH reported AS (
+-- Readings that count nowhere: all of a response but its last one, and of a response that several
+-- sessions have, as forks of which nothing reports the origin, all but that of the session that began
+-- first. Where they began alike, that is the one with the oldest response of its own, or without one:
+-- a fork's own responses are younger than the fork.
+CREATE OR REPLACE VIEW repeated_readings AS
+WITH own AS (
     SELECT
-        *,
-        coalesce(response_id, id) AS response,
-        coalesce(
-            output_tokens,
-            lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
-        ) AS known_output_tokens,
-        row_number() OVER (
-            PARTITION BY session_id, chain, coalesce(response_id, id) ORDER BY sequence DESC
-        ) AS from_last
+        id,
+        session_id,
+        chain,
+        sequence,
+        "time",
+        used_tokens,
+        model,
+        coalesce(response_id, id) AS response
     FROM context_reading
     WHERE inherited IS NOT TRUE
 ),
-responses AS (
-    SELECT
-        *,
-        min("time") OVER (PARTITION BY session_id) AS session_began,
-        min(session_id) OVER copies <> max(session_id) OVER copies AS is_shared
-    FROM reported
-    WHERE from_last = 1
-    WINDOW copies AS (PARTITION BY response, "time", used_tokens, model)
+reported_again AS (
+    SELECT session_id, chain, response, max(sequence) AS last_sequence
+    FROM own
+    GROUP BY session_id, chain, response
+    HAVING count(*) > 1
 ),
-compared AS (
+older AS (
+    SELECT own.id
+    FROM own
+    JOIN reported_again AS again
+        ON again.session_id = own.session_id
+        AND again.chain = own.chain
+        AND again.response = own.response
+        AND again.last_sequence > own.sequence
+),
+responses AS (
+    SELECT * FROM own WHERE NOT EXISTS (SELECT 1 FROM older WHERE older.id = own.id)
+),
+shared AS (
+    SELECT response, "time", used_tokens, model
+    FROM responses
+    GROUP BY response, "time", used_tokens, model
+    HAVING count(*) > 1
+),
+copies AS (
+    SELECT responses.*
+    FROM responses
+    JOIN shared
+        ON shared.response = responses.response
+        AND shared."time" IS NOT DISTINCT FROM responses."time"
+        AND shared.used_tokens = responses.used_tokens
+        AND shared.model IS NOT DISTINCT FROM responses.model
+),
+sessions_with_copies AS (
+    SELECT
+        responses.session_id,
+        min(responses."time") AS began,
+        min(CASE WHEN copies.id IS NULL THEN responses."time" END) AS own_began
+    FROM responses
+    LEFT JOIN copies ON copies.id = responses.id
+    WHERE responses.session_id IN (SELECT session_id FROM copies)
+    GROUP BY responses.session_id
+),
+ranked AS (
+    SELECT
+        copies.id,
+        row_number() OVER (
+            PARTITION BY response, "time", used_tokens, model
+            ORDER BY began NULLS LAST, own_began NULLS FIRST, copies.session_id, sequence
+        ) AS place
+    FROM copies
+    JOIN sessions_with_copies AS sessions ON sessions.session_id = copies.session_id
+)
+SELECT id FROM older
+UNION ALL
+SELECT id FROM ranked WHERE place > 1;
+
+-- One row per response: its last reading, in its origin.
+CREATE OR REPLACE VIEW readings AS
+WITH own AS (
     SELECT
         *,
-        min(CASE WHEN NOT is_shared THEN "time" END) OVER (PARTITION BY session_id) AS own_began
-    FROM responses
+        coalesce(
+            output_tokens,
+            lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
+        ) AS known_output_tokens
+    FROM context_reading
+    WHERE inherited IS NOT TRUE
 )
 SELECT
     id,
@@ -59,11 +113,8 @@ SELECT
     messages,
     messages_total,
     late IS TRUE AS is_late
-FROM compared
-QUALIFY row_number() OVER (
-    PARTITION BY response, "time", used_tokens, model
-    ORDER BY session_began NULLS LAST, own_began NULLS FIRST, session_id, sequence
-) = 1;
+FROM own
+WHERE NOT EXISTS (SELECT 1 FROM repeated_readings AS repeated WHERE repeated.id = own.id);
 
 CREATE OR REPLACE VIEW inherited_readings AS
 SELECT id, session_id, chain, sequence, "time", model, used_tokens
