@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contextgauge.errors import ConfigError, StopError
 from streams import wiring
@@ -13,12 +13,25 @@ from streams.cli.screen.failures import show_warning
 from streams.cli.screen.output import reading
 from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.cli.transcripts import Replay, no_session
-from streams.flow.export.checkpoint import read_checkpoint
+from streams.edge.files.watch import InputSource
+from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
+from streams.ports.tables import CommittedFiles
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
     from streams.edge.tables.folder import ArrowFolder
+
+
+PATHS: Final = "paths"
+"""The source of an export of transcripts: each replaces the one before it."""
+
+
+class StoredExport(NamedTuple):
+    """An export that is there: where, and the files of its last commit."""
+
+    folder: "ArrowFolder"
+    tables: CommittedFiles
 
 
 class OpenedTables(NamedTuple):
@@ -45,16 +58,12 @@ def opened(
     if topic and paths:
         raise ConfigError("--topic stands for the records in Kafka: name no paths with it")
     price_of = wiring.prices(wiring.settings())
-    for path in paths:
-        folder = ArrowFolder(path, "parquet")
-        known = read_checkpoint(folder)
-        if known is not None and len(paths) > 1:
-            raise ConfigError(f"{path} is an export: name it alone")
-        if known is not None:
-            engine = SqlEngine(folder, known.format, price_of)
-            _check(engine, no_session(path, 0), needs_session=needs_session)
-            yield OpenedTables(engine, is_whole=True, name=_last(path))
-            return
+    known = export_of(paths)
+    if known is not None:
+        engine = SqlEngine(*known, price_of)
+        _check(engine, no_session(paths[0], 0), needs_session=needs_session)
+        yield OpenedTables(engine, is_whole=True, name=_last(paths[0]))
+        return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
         if topic:
@@ -64,9 +73,36 @@ def opened(
             is_whole, nothing = True, no_session(name, 0)
         else:
             name, is_whole, nothing = _read(paths, folder)
-        engine = SqlEngine(folder, "parquet", price_of)
+        made = committed_files(folder) or CommittedFiles("parquet", {})
+        engine = SqlEngine(folder, made, price_of)
         _check(engine, nothing, needs_session=needs_session)
         yield OpenedTables(engine, is_whole, name)
+
+
+def export_of(paths: Sequence[str]) -> StoredExport | None:
+    """Return the export that is named; None where paths are others.
+
+    Raises ConfigError for an export among other paths, and as `committed_files` does.
+    """
+    from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
+
+    for path in paths:
+        tables = committed_files(ArrowFolder(path, "parquet"))
+        if tables is not None and len(paths) > 1:
+            raise ConfigError(f"{path} is an export: name it alone")
+        if tables is not None:
+            return StoredExport(ArrowFolder(path, tables.format), tables)
+    return None
+
+
+def read_transcripts(sources: Sequence[InputSource], made: Export) -> Replay:
+    """Add all records of transcripts to an export."""
+    rules = wiring.rules(wiring.settings(), content=True)
+    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
+    with reading():
+        for records in replayed.records():
+            made.add((record, None) for record in records)
+    return replayed
 
 
 def _check(engine: "SqlEngine", nothing: StopError, *, needs_session: bool) -> None:
@@ -90,12 +126,8 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[str, bool, StopE
     sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources:
         raise ConfigError(NOTHING_HERE)
-    rules = wiring.rules(wiring.settings(), content=True)
-    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
-    made = Export(folder, "parquet", "paths")
-    with reading():
-        for records in replayed.records():
-            made.add((record, None) for record in records)
+    with Export(folder, "parquet", PATHS) as made:
+        replayed = read_transcripts(sources, made)
         made.commit()
     name = ", ".join(map(_last, paths)) if paths else "the sessions on this machine"
     return name, not (left_out.count or replayed.unreadable), replayed.no_session()

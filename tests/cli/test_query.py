@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas.records import ContextReading
+from schemas.records import ContextReading, Record
 from streams.edge.files.folders import write_folder
 from streams.edge.tables.engine import SqlEngine
 from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import VIEWS, questions
+from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
 from streams.flow.simulator import SimulationOptions, sample_sessions
 from tests.codec.test_records import records_of_every_kind
@@ -41,6 +43,17 @@ def answered(command: Command, question: str, *paths: Path) -> list[dict[str, An
     done = command("query", "--format", "ndjson", question, *map(str, paths))
     assert (done.returncode, done.stderr) == (0, "")
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def engine_of(place: Path, records: Iterable[Record]) -> SqlEngine:
+    """Return what answers questions about records."""
+    folder = ArrowFolder(str(place), "parquet")
+    with Export(folder, "parquet", "paths") as export:
+        export.add((record, None) for record in records)
+        export.commit()
+    tables = committed_files(folder)
+    assert tables is not None
+    return SqlEngine(folder, tables)
 
 
 def replayed(command: Command, *paths: Path) -> list[dict[str, Any]]:
@@ -114,11 +127,7 @@ def test_an_export_gives_the_same_answers_as_its_transcripts(
 
 @pytest.mark.extended
 def test_every_question_is_answered_and_has_a_title(tmp_path: Path) -> None:
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in records_of_every_kind())
-    export.commit()
-    engine = SqlEngine(folder, "parquet")
+    engine = engine_of(tmp_path, records_of_every_kind())
     for question in questions():
         answer = engine.answer(question.sql)
         assert all(len(row) == len(answer.columns) for rows in answer.rows() for row in rows)
@@ -151,12 +160,8 @@ def test_a_median_duration_says_of_how_many_compactions(tmp_path: Path) -> None:
         {"trigger": "manual"},
     ):
         given.take(boundary({"pre_tokens": 150_000, **known}))
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in given.records)
-    export.commit()
     sql = next(each.sql for each in questions() if each.name == "manual-against-automatic")
-    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
+    ((row,),) = engine_of(tmp_path, given.records).answer(sql).rows()
     assert row == (1, 0, None, 2, 1, 30_000)
 
 
@@ -193,12 +198,8 @@ def test_a_late_reading_counts_and_is_not_the_size_of_its_session(tmp_path: Path
     reading = one(given.records, ContextReading)
     data = replace(reading, response_id="msg_0", used_tokens=10, used_percent=0.01, late=True)
     late = replace(newest, id="late", sequence=newest.sequence + 1, data=data)
-    folder = ArrowFolder(str(tmp_path), "parquet")
-    export = Export(folder, "parquet", "paths")
-    export.add((record, None) for record in [*given.records, late])
-    export.commit()
     sql = "SELECT responses, used_tokens, used_percent FROM sessions"
-    ((row,),) = SqlEngine(folder, "parquet").answer(sql).rows()
+    ((row,),) = engine_of(tmp_path, [*given.records, late]).answer(sql).rows()
     assert row == (2, 90_000, 45.0)
 
 
