@@ -4,16 +4,15 @@ import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from contextgauge.errors import ConfigError, StopError
 from streams import wiring
 from streams.cli.inputs import LeftOut, own_sources, sources_of
 from streams.cli.screen.failures import show_warning
-from streams.cli.screen.output import reading
 from streams.cli.screen.sessions_table import NOTHING_HERE
-from streams.cli.transcripts import Replay, no_session
-from streams.edge.files.watch import InputSource
+from streams.cli.table_sources import PATHS, export_of, read_transcripts
+from streams.cli.transcripts import no_session
 from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
 from streams.ports.tables import CommittedFiles
@@ -21,17 +20,6 @@ from streams.ports.tables import CommittedFiles
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
     from streams.edge.tables.folder import ArrowFolder
-
-
-PATHS: Final = "paths"
-"""The source of an export of transcripts: each replaces the one before it."""
-
-
-class StoredExport(NamedTuple):
-    """An export that is there: where, and the files of its last commit."""
-
-    folder: "ArrowFolder"
-    tables: CommittedFiles
 
 
 class OpenedTables(NamedTuple):
@@ -77,32 +65,6 @@ def opened(
         engine = SqlEngine(folder, made, price_of)
         _check(engine, nothing, needs_session=needs_session)
         yield OpenedTables(engine, is_whole, name)
-
-
-def export_of(paths: Sequence[str]) -> StoredExport | None:
-    """Return the export that is named; None where paths are others.
-
-    Raises ConfigError for an export among other paths, and as `committed_files` does.
-    """
-    from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
-
-    for path in paths:
-        tables = committed_files(ArrowFolder(path, "parquet"))
-        if tables is not None and len(paths) > 1:
-            raise ConfigError(f"{path} is an export: name it alone")
-        if tables is not None:
-            return StoredExport(ArrowFolder(path, tables.format), tables)
-    return None
-
-
-def read_transcripts(sources: Sequence[InputSource], made: Export) -> Replay:
-    """Add all records of transcripts to an export."""
-    rules = wiring.rules(wiring.settings(), content=True)
-    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
-    with reading():
-        for records in replayed.records():
-            made.add((record, None) for record in records)
-    return replayed
 
 
 def _check(engine: "SqlEngine", nothing: StopError, *, needs_session: bool) -> None:

@@ -12,7 +12,6 @@ from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, RetryError
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
-from streams.cli.asked import PATHS, export_of, read_transcripts
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.inputs import sources_of
@@ -20,6 +19,7 @@ from streams.cli.screen.failures import say_passed, show_warning
 from streams.cli.screen.figures import exact
 from streams.cli.screen.output import reading, say
 from streams.cli.screen.reading_bar import reading_bar
+from streams.cli.table_sources import PATHS, export_of, read_transcripts
 from streams.cli.transcripts import no_session
 from streams.edge.signals import heeded_signals
 from streams.flow.export.export import Export

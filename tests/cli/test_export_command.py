@@ -1,11 +1,15 @@
 """`contextgauge export` of paths: what the other commands read, and exports in other formats."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from streams.cli.export import export
+from streams.cli.screen import output
 from streams.edge.files.status_windows import StatusWindows
 from tests.cli.test_hook_compaction import SESSION, Runtime
 from tests.commands import Command
@@ -48,6 +52,16 @@ def test_an_export_has_what_the_status_line_and_hooks_reported(
     assert {row["window"] for row in answered(command, "FROM context_reading", runtime.path)} == {
         200_000
     }
+
+
+def test_a_terminal_shows_that_transcripts_are_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path / "state"))
+    shown = io.StringIO()
+    monkeypatch.setattr(output, "err", Console(file=shown, force_terminal=True))
+    export([str(write_sample(tmp_path / "projects"))], to=str(tmp_path / "tables"))
+    assert "reading …" in shown.getvalue()
 
 
 def test_an_export_is_a_source_of_exports_in_every_format(command: Command, tmp_path: Path) -> None:

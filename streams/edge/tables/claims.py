@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 from time import sleep
 from typing import Final
-from uuid import uuid4
 
 from contextgauge.errors import StopError
 
@@ -53,7 +53,7 @@ class TokenClaim:
         write: Callable[[bytes], None],
         pause: Callable[[float], None] = sleep,
     ) -> None:
-        self._read, self._token = read, uuid4().hex.encode()
+        self._read, self._token = read, token_hex().encode()
         write(self._token)
         pause(SETTLING_S)
         self.check()

@@ -2,7 +2,7 @@
 
 Partitions are read `read_committed` and without a consumer group. The position of a partition is
 committed with the files that reach it, and with what proves later that the log is still the same.
-Each time all partitions are looked for anew, and whether they are still of the same log.
+Each time its partitions are counted again, and whether they are still of the same log is checked.
 """
 
 import asyncio
