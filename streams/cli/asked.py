@@ -10,11 +10,12 @@ from contextgauge.errors import ConfigError, StopError
 from streams import wiring
 from streams.cli.inputs import LeftOut, own_sources, sources_of
 from streams.cli.screen.failures import show_warning
-from streams.cli.screen.output import reading
 from streams.cli.screen.sessions_table import NOTHING_HERE
-from streams.cli.transcripts import Replay, no_session
-from streams.flow.export.checkpoint import read_checkpoint
+from streams.cli.table_sources import PATHS, export_of, read_transcripts
+from streams.cli.transcripts import no_session
+from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
+from streams.ports.tables import CommittedFiles
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
@@ -49,16 +50,12 @@ def opened(
     if topic and paths:
         raise ConfigError("--topic stands for the records in Kafka: name no paths with it")
     price_of = wiring.prices(wiring.settings())
-    for path in paths:
-        folder = ArrowFolder(path, "parquet")
-        known = read_checkpoint(folder)
-        if known is not None and len(paths) > 1:
-            raise ConfigError(f"{path} is an export: name it alone")
-        if known is not None:
-            engine = SqlEngine(folder, known.format, price_of)
-            _check(engine, no_session(path, 0), needs_session=needs_session)
-            yield OpenedTables(engine, is_whole=True, source="an export")
-            return
+    known = export_of(paths)
+    if known is not None:
+        engine = SqlEngine(*known, price_of)
+        _check(engine, no_session(paths[0], 0), needs_session=needs_session)
+        yield OpenedTables(engine, is_whole=True, source="an export")
+        return
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
         folder = ArrowFolder(temporary, "parquet")
         if topic:
@@ -69,7 +66,8 @@ def opened(
         else:
             source = "transcripts" if paths else "the sessions on this machine"
             is_whole, nothing = _read(paths, folder)
-        engine = SqlEngine(folder, "parquet", price_of)
+        made = committed_files(folder) or CommittedFiles("parquet", {})
+        engine = SqlEngine(folder, made, price_of)
         _check(engine, nothing, needs_session=needs_session)
         yield OpenedTables(engine, is_whole, source)
 
@@ -90,11 +88,7 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[bool, StopError]
     sources = sources_of(paths) if paths else own_sources(left_out)
     if not sources:
         raise ConfigError(NOTHING_HERE)
-    rules = wiring.rules(wiring.settings(), content=True)
-    replayed = Replay(sources, as_on_this_machine=True, rules=rules)
-    made = Export(folder, "parquet", "paths")
-    with reading():
-        for records in replayed.records():
-            made.add((record, None) for record in records)
+    with Export(folder, "parquet", PATHS) as made:
+        replayed = read_transcripts(sources, made)
         made.commit()
     return not (left_out.count or replayed.unreadable), replayed.no_session()

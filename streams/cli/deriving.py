@@ -1,14 +1,17 @@
 """Transcripts derived block after block, in this process or in several: the same parts, in order.
 
-Several processes take the files of a session, or of some, at a time, and begin each time without
-any session. Where a session turns out to have been in earlier files too, as one that was resumed in
-another file, its files are derived once more here, from where the earlier ones left it.
+Much is derived in tasks: the files of a session, or of some. After each its sessions rest in a
+temporary file, so that memory hardly grows with them. Several processes take a task at a time, and
+begin each time without any session. Where a session turns out to have been in earlier files too, as
+one that was resumed in another file, its files are derived once more here, from where the earlier
+ones left it.
 """
 
 import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import cached_property
 from itertools import groupby
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -37,11 +40,11 @@ _TASK_BYTES = 4 * MIB
 """Of files that a process takes at a time: a tenth of a second's work."""
 
 _FORK_BYTES = 16 * MIB
-"""Of all files: fewer are read before other processes would save anything."""
+"""Of all files: fewer are read before other processes would save anything, with little memory."""
 
 _NO_ACTIVITY = Activity(0, None)
 
-_Entries: TypeAlias = list[tuple[bytes, bytes | None]]
+_Entries: TypeAlias = Sequence[tuple[bytes, bytes | None]]
 
 Made = TypeVar("Made")
 
@@ -59,7 +62,7 @@ class DerivedBlock(NamedTuple, Generic[Made]):
     dead: list[tuple[Line, DeadLetter]]
     made: Sequence[Made]
     sessions: frozenset[str] = frozenset()
-    states: Mapping[str, _Entries] | None = None
+    states: _Entries | None = None
     partly_read: Mapping[str, str] | None = None
     unread: Mapping[UnreadKind, int] | None = None
 
@@ -87,19 +90,28 @@ class Derivation(Generic[Made]):
         self._sources, self._fallback, self._make = sources, fallback, make
         self._windows = windows
         self._hooks = None if hooked is None else HookLines(hooked)
-        self._states: dict[str, _Entries] = {}
-        """How the tasks so far left their sessions."""
         self.sessions: set[str] = set()
         """The sessions that lines were of, also of lines that gave no record."""
+
+    @cached_property
+    def _states(self) -> StoredSessions:
+        """How the tasks so far left their sessions."""
+        from streams.edge.sqlite.values import TemporaryValues  # noqa: PLC0415 -- of much alone
+
+        return StoredSessions("an earlier file", TemporaryValues())
 
     def parts(self, processes: int) -> Generator[DerivedBlock[Made], None, None]:
         """Yield the parts in input order, from up to so many processes.
 
         Raises ConfigError for a file that cannot be read, StopError if a process dies.
         """
-        tasks = _tasks(self._sources) if processes > 1 else []
+        tasks = _tasks(self._sources)
         if len(tasks) <= 1:
             yield from self._derived(self._sources, self._deriver(self.sessions.add))
+            return
+        if processes == 1:
+            for task in tasks:
+                yield from self._continued(task)
             return
         from streams.edge.forks import Forks  # noqa: PLC0415 -- one process does without
 
@@ -122,23 +134,27 @@ class Derivation(Generic[Made]):
         try:
             for part in parts:
                 if part.states is not None:
-                    self._states.update(part.states)
+                    self._states.add(part.states)
                     return
                 self.sessions |= part.sessions
-                if not self._states.keys().isdisjoint(part.sessions):
+                if any(session in self._states for session in part.sessions):
                     break
                 yield part
                 lines, dead, made = lines + part.lines, dead + len(part.dead), made + len(part.made)
         except TaskFailedError:
             pass  # the same error arises here
-        deriver = self._deriver(self._stored)
-        for part in self._derived(task, deriver):
+        for part in self._continued(task):
             yield part._replace(
                 lines=max(0, part.lines - lines), dead=part.dead[dead:], made=part.made[made:]
             )
             lines = max(0, lines - part.lines)
             dead, made = max(0, dead - len(part.dead)), max(0, made - len(part.made))
-        self._states.update(_entries(deriver))
+
+    def _continued(self, task: Sequence[InputSource]) -> Iterator[DerivedBlock[Made]]:
+        """Derive a task here, from where the earlier ones left its sessions."""
+        deriver = self._deriver(self._stored)
+        yield from self._derived(task, deriver)
+        self._states.add(_entries(deriver))
 
     def _task(self, sources: Sequence[InputSource]) -> Iterator[DerivedBlock[Made]]:
         """Yield the parts of a task, in its process."""
@@ -161,9 +177,7 @@ class Derivation(Generic[Made]):
 
     def _stored(self, session_id: str) -> Session | None:
         self.sessions.add(session_id)
-        stored = StoredSessions("an earlier file")
-        stored.add(self._states.get(session_id, ()))
-        return stored.take(session_id)
+        return self._states.take(session_id)
 
     def _derived(
         self, sources: Sequence[InputSource], deriver: Deriver
@@ -210,16 +224,17 @@ class Derivation(Generic[Made]):
         return not isinstance(body, DeadLetter) and session_named_by(body, None) is None
 
 
-def _entries(deriver: Deriver) -> dict[str, _Entries]:
+def _entries(deriver: Deriver) -> _Entries:
     """Return a deriver's sessions as they are stored."""
-    return {
-        session_id: list(changes_of(session_id, None, session, _NO_ACTIVITY).items())
+    return [
+        entry
         for session_id, session in deriver.sessions.items()
-    }
+        for entry in changes_of(session_id, None, session, _NO_ACTIVITY).items()
+    ]
 
 
 def _tasks(sources: Sequence[InputSource]) -> list[list[InputSource]]:
-    """Return the sources in tasks for several processes; one or none if these would not help."""
+    """Return the sources in tasks; one or none where they are few, or not files."""
     sizes: dict[InputSource, int] = {}
     for source in sources:
         if source.path is None:

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, RetryError
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
 from streams.cli.exits import Exit
@@ -17,19 +17,17 @@ from streams.cli.extras import ANALYSIS, needs
 from streams.cli.inputs import sources_of
 from streams.cli.screen.failures import say_passed, show_warning
 from streams.cli.screen.figures import exact
-from streams.cli.screen.output import say
+from streams.cli.screen.output import reading, say
 from streams.cli.screen.reading_bar import reading_bar
-from streams.cli.transcripts import Replay
+from streams.cli.table_sources import PATHS, export_of, read_transcripts
+from streams.cli.transcripts import no_session
 from streams.edge.signals import heeded_signals
 from streams.flow.export.export import Export
-from streams.flow.export.topic import TopicExport
-from streams.ports import id_text
+from streams.flow.export.topic import TopicSource, export_once, follow
 
 if TYPE_CHECKING:
+    from streams.edge.tables.folder import ArrowFolder
     from streams.ports.tables import TableFolder, TableFormat
-
-_PATHS = "paths"
-"""The source of an export of transcripts: each replaces the one before it."""
 
 
 class ExportFormat(StrEnum):
@@ -46,7 +44,8 @@ def export(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Transcripts: a file, a session's folder, or a folder of any depth.",
+            help="Transcripts: a file, a session's folder, or a folder of any depth. Or the folder "
+            "or URL of one export.",
             show_default=False,
         ),
     ] = None,
@@ -84,13 +83,18 @@ def export(
     ] = None,
     merge: Annotated[
         bool,
-        typer.Option("--merge", help="At the end, merge the small files of each kind and day."),
+        typer.Option(
+            "--merge",
+            help="At the end, merge the small files of each kind and day; with --follow also as "
+            "soon as they are many.",
+        ),
     ] = False,
 ) -> None:
     """Write records as tables: Parquet, Arrow, CSV or NDJSON, by kind and date.
 
     An export of paths replaces the one that the folder has. An export of the topic adds what is
-    new; whatever interrupts it, each record is there once. Files appear when they are complete.
+    new; whatever interrupts it, each record is there once. Files appear when they are complete. Of
+    an export, all rows are written in the wanted format.
     """
     if topic == bool(paths):
         raise ConfigError("name what to export: paths, or --topic for the records in Kafka")
@@ -108,20 +112,28 @@ def export(
 
 
 def _export_paths(
-    folder: "TableFolder", table_format: ExportFormat, paths: list[str], *, merge: bool
+    folder: "ArrowFolder", table_format: ExportFormat, paths: list[str], *, merge: bool
 ) -> bool:
     """Return whether all files could be read whole."""
-    replayed = Replay(sources_of(paths), rules=wiring.rules(wiring.settings(), content=True))
-    made = Export(folder, table_format.value, _PATHS)
-    for records in replayed.records():
-        made.add((record, None) for record in records)
-    made.commit_instead()
-    if merge:
-        made.merge_small()
+    known = export_of(paths)
+    if known is not None and known.folder.is_same(folder):
+        raise ConfigError("an export cannot be written into itself: name another folder")
+    sources = sources_of(paths) if known is None else ()
+    with Export(folder, table_format.value, PATHS) as made:
+        if known is None:
+            replayed = read_transcripts(sources, made)
+            is_whole, nothing = not replayed.unreadable, replayed.no_session()
+        else:
+            with reading():
+                made.add_tables(*known)
+            is_whole, nothing = True, no_session(paths[0], 0)
+        made.commit_instead()
+        if merge:
+            made.merge_small()
     if not made.rows:
-        show_warning(str(replayed.no_session()))
+        show_warning(str(nothing))
     _say_done(made)
-    return not replayed.unreadable
+    return is_whole
 
 
 async def export_topic(
@@ -133,51 +145,41 @@ async def export_topic(
 ) -> str:
     """Export what is new in the topic of records, once or every so many seconds; return its name.
 
-    Raises ConfigError for a missing topic, and as `TopicExport.check` does.
+    Raises as `export_once` does.
     """
     settings = wiring.settings()
     topic = settings.topic(CONTEXT_EVENTS).name
-    made = Export(folder, table_format, topic)
     stop = asyncio.Event()
     for number in heeded_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with wiring.started(wiring.kafka_log(settings, "contextgauge-export")) as log:
-        count = (await log.partition_counts([topic]))[topic]
-        if count is None:
-            raise ConfigError(
-                f"missing on {settings.bootstrap_servers}: {topic}: create the topics with "
-                "`contextgauge topics create`"
-            )
-        topic_id = id_text((await log.topic_ids([topic]))[topic])
-        partitions = range(count)
-        async with wiring.started(log.reader(topic, partitions)) as reader:
-            with reading_bar(f"exporting {topic}") as progress:
-                exported = TopicExport(
-                    reader=reader,
-                    clock=SystemClock(),
-                    export=made,
-                    topic=topic,
-                    topic_id=topic_id,
-                    passed=say_passed,
-                    lost=_say_lost(topic),
-                    is_stopped=stop.is_set,
-                    progress=progress,
-                )
-                await exported.check(partitions)
-                await exported.run(partitions)
+    log = wiring.kafka_log(settings, "contextgauge-export")
+    source = TopicSource(
+        log=log,
+        clock=SystemClock(),
+        topic=topic,
+        stop=stop,
+        passed=say_passed,
+        lost=_say_lost(topic),
+        progress=partial(reading_bar, f"exporting {topic}"),
+    )
+    opened = partial(Export, folder, table_format, topic)
+    try:
+        if every_s is not None:
+            await follow(source, opened, every_s, _say_done, _say_failed, merge=merge)
+            return topic
+        await log.start()
+        with opened() as made:
+            await export_once(source, made)
             _say_done(made)
-            while every_s is not None and not await _is_set_within(stop, every_s):
-                if await exported.run(partitions):
-                    _say_done(made)
-    if merge:
-        made.merge_small()
+            if merge:
+                made.merge_small()
+    finally:
+        await log.stop()
     return topic
 
 
-async def _is_set_within(stop: asyncio.Event, seconds: float) -> bool:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)
-    return stop.is_set()
+def _say_failed(error: RetryError, pause_s: float) -> None:
+    show_warning(f"{error}: retrying in {pause_s:g} s (Ctrl-C to stop)")
 
 
 def _say_lost(topic: str) -> Callable[[int, int], None]:

@@ -14,6 +14,7 @@ from streams.cli.extras import ANALYSIS, needs
 from streams.cli.query_answers import AnswerFormat, ListedRows, print_answer
 from streams.cli.screen.lines import is_terminal, quiet_pipe, write_lines
 from streams.cli.screen.options import FromTopic, TablePaths
+from streams.ports.tables import CommittedFiles
 
 if TYPE_CHECKING:
     from streams.edge.tables.engine import SqlEngine
@@ -98,7 +99,7 @@ def _engine_of_nothing() -> Iterator["SqlEngine"]:
     from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
 
     with tempfile.TemporaryDirectory(prefix="contextgauge-query-") as temporary:
-        yield SqlEngine(ArrowFolder(temporary, "parquet"), "parquet")
+        yield SqlEngine(ArrowFolder(temporary, "parquet"), CommittedFiles("parquet", {}))
 
 
 def _questions() -> ListedRows:

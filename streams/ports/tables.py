@@ -1,9 +1,12 @@
 """Folders of tables: where exports go, on this machine or in an object store."""
 
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 TableFormat: TypeAlias = Literal["parquet", "arrow", "csv", "ndjson"]
+
+OWN_FOLDER: Final = "_contextgauge"
+"""What an export keeps for itself lies there: readers of Hive's layout pass it over."""
 
 
 class TableFile(NamedTuple):
@@ -11,6 +14,30 @@ class TableFile(NamedTuple):
 
     path: str
     size: int
+
+
+class CommittedFiles(NamedTuple):
+    """The files that an export consists of, by their kind and date; none besides them count."""
+
+    format: TableFormat
+    files: Mapping[tuple[str, str], Sequence[TableFile]]
+
+
+class FolderClaim(Protocol):
+    """The right to write to a folder."""
+
+    def check(self) -> None:
+        """Raise StopError where another process has the folder now."""
+
+    def release(self) -> None:
+        """Let others have the folder."""
+
+
+class RowBatch(Protocol):
+    """Some rows of a kind, as the adapters have them."""
+
+    @property
+    def num_rows(self) -> int: ...
 
 
 class TableWriter(Protocol):
@@ -29,6 +56,14 @@ class TableFolder(Protocol):
     What cannot be written for another reason, such as missing rights, is a StopError.
     """
 
+    def claim(self) -> FolderClaim:
+        """Take the folder for this process, until it releases it or ends.
+
+        On this machine a folder that another process has is a StopError. An object store has no
+        locks: there it is the last to claim it that has it, from when nothing that the one before
+        began to write can appear any more.
+        """
+
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None where there is none."""
 
@@ -41,8 +76,13 @@ class TableFolder(Protocol):
     def writer(self, path: str, kind: str) -> TableWriter:
         """Begin a file of a kind's rows, in place of one that is there."""
 
-    def merge(self, paths: Sequence[str], target: str, kind: str) -> None:
-        """Write the rows of several files, in this order, to another one."""
+    def write_rows_of(
+        self, source: "TableFolder", paths: Sequence[str], target: str, kind: str
+    ) -> int:
+        """Write the rows of files of a folder, in this order, to one file; return how many."""
+
+    def batches(self, path: str, kind: str) -> Iterator[RowBatch]:
+        """Yield the rows of a file of a kind."""
 
     def move(self, path: str, target: str) -> None:
         """Move a file, in place of one that is there. Nothing happens where `path` is gone."""

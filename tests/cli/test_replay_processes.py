@@ -107,11 +107,16 @@ def _are_gone(pids: Sequence[int]) -> bool:
 
 @pytest.mark.extended
 @pytest.mark.usefixtures("small_tasks")
-@pytest.mark.parametrize("processes", [2, 5])
-def test_several_processes_give_what_one_gives(
-    folder: Path, processes: int, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("processes", [1, 2, 5])
+def test_tasks_give_in_any_number_of_processes_what_all_files_at_once_give(
+    folder: Path,
+    processes: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = _replayed(folder, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(deriving, "_FORK_BYTES", 1 << 30)
+        whole = _replayed(folder, 1)
     errors = capsys.readouterr().err
     assert len(whole[0]) > 100
     assert {reason for _, _, reason in whole[1]} >= {"not_json", "not_object"}

@@ -25,10 +25,11 @@ def test_every_cell_runs_and_shows_something(
 ) -> None:
     sessions = sample_sessions(SimulationOptions())
     write_folder(tmp_path / "projects", ((each.file, each.value) for each in sessions))
-    made = Export(ArrowFolder(str(tmp_path / "tables"), "parquet"), "parquet", "paths")
-    for records in Replay(sources_of([str(tmp_path / "projects")]), processes=1).records():
-        made.add((record, None) for record in records)
-    made.commit()
+    folder = ArrowFolder(str(tmp_path / "tables"), "parquet")
+    with Export(folder, "parquet", "paths") as made:
+        for records in Replay(sources_of([str(tmp_path / "projects")]), processes=1).records():
+            made.add((record, None) for record in records)
+        made.commit()
     monkeypatch.setenv("TABLES", str(tmp_path / "tables"))
     names: dict[str, Any] = {}
     shown = 0

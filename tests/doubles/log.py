@@ -44,6 +44,13 @@ class FaultyLog(MemoryLog):
         limit = parts[0].max_message_bytes
         parts += [MemoryTopicPartition(limit) for _ in range(count - len(parts))]
 
+    def create_again(self, topic: str) -> None:
+        """Delete a topic, and create it again at once."""
+        parts = self._topics[topic]
+        self._topics[topic] = [MemoryTopicPartition(each.max_message_bytes) for each in parts]
+        self._created += 1
+        self._ids[topic] = UUID(int=self._created)
+
     def compact(self, topic: str, partition: int) -> None:
         """Drop every committed value that a later one of its key replaced, as a broker may."""
         target = self.partition(topic, partition)

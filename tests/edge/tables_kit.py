@@ -11,6 +11,7 @@ from streams.core.costs import PriceLookup
 from streams.edge.tables.engine import SqlEngine
 from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import question
+from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
 from tests.core.history import History
 
@@ -18,10 +19,12 @@ from tests.core.history import History
 def engine_of(records: Iterable[Record], folder: Path, prices: PriceLookup = price_of) -> SqlEngine:
     """Return an engine over an export of these records."""
     target = ArrowFolder(str(folder), "parquet")
-    export = Export(target, "parquet", "paths")
-    export.add((record, None) for record in records)
-    export.commit()
-    return SqlEngine(target, "parquet", prices)
+    with Export(target, "parquet", "paths") as export:
+        export.add((record, None) for record in records)
+        export.commit()
+    tables = committed_files(target)
+    assert tables is not None
+    return SqlEngine(target, tables, prices)
 
 
 def asked(engine: SqlEngine, sql: str) -> list[dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Any
 import duckdb
 
 from streams.edge.tables.folder import ArrowFolder
-from streams.ports.tables import TableFormat
+from streams.flow.export.checkpoint import committed_files
+from streams.ports.tables import TableFolder, TableFormat
 
 
 def exported_ids(folder: Path, kind: str | None = None) -> list[str]:
@@ -23,21 +24,43 @@ def exported_ids(folder: Path, kind: str | None = None) -> list[str]:
     return [row[0] for row in rows]
 
 
+def committed_ids(folder: Path) -> list[str]:
+    """Return the ids of all rows that our own readers see."""
+    opened = ArrowFolder(str(folder), "parquet")
+    tables = committed_files(opened)
+    if tables is None:
+        return []
+    return sorted(
+        id_
+        for (kind, _), files in tables.files.items()
+        for file in files
+        for batch in opened.batches(file.path, kind)
+        for id_ in batch["id"].to_pylist()
+    )
+
+
 class PowerFailureError(Exception):
     """What ends a process in the middle of its work."""
 
 
 class FailingFolder(ArrowFolder):
-    """A folder whose process dies at its n-th step; `steps` counts them."""
+    """A folder whose process fails at its n-th step, by default as it dies; `steps` counts them."""
 
-    def __init__(self, place: str, table_format: TableFormat, dies_at: int | None = None) -> None:
+    def __init__(
+        self,
+        place: str,
+        table_format: TableFormat,
+        fails_at: int | None = None,
+        error: Exception | None = None,
+    ) -> None:
         super().__init__(place, table_format)
-        self.steps, self._dies_at = 0, dies_at
+        self.steps, self._fails_at = 0, fails_at
+        self._error = PowerFailureError() if error is None else error
 
     def _step(self) -> None:
-        if self.steps == self._dies_at:
-            raise PowerFailureError
         self.steps += 1
+        if self.steps - 1 == self._fails_at:
+            raise self._error
 
     def replace(self, path: str, content: bytes) -> None:
         self._step()
@@ -47,9 +70,11 @@ class FailingFolder(ArrowFolder):
         self._step()
         return super().writer(path, kind)
 
-    def merge(self, paths: Sequence[str], target: str, kind: str) -> None:
+    def write_rows_of(
+        self, source: TableFolder, paths: Sequence[str], target: str, kind: str
+    ) -> int:
         self._step()
-        super().merge(paths, target, kind)
+        return super().write_rows_of(source, paths, target, kind)
 
     def move(self, path: str, target: str) -> None:
         self._step()

@@ -2,47 +2,51 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 from pyarrow import ipc, parquet
 
-from contextgauge.clock import SystemClock
 from contextgauge.errors import ConfigError, StopError, VersionError
 from contextgauge.json_codec import dumps, loads
 from schemas.records import Record
-from streams.codec import to_binary
 from streams.codec.columns import tables
+from streams.edge.tables.claims import TokenClaim
+from streams.edge.tables.engine import SqlEngine
 from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.schema import schema_of
-from streams.flow.common.unreadable import report_passed
 from streams.flow.export import export as export_module
-from streams.flow.export.checkpoint import CHECKPOINT
+from streams.flow.export.checkpoint import CHECKPOINT, committed_files
 from streams.flow.export.export import Export
-from streams.flow.export.topic import TopicExport
-from streams.ports import NewRecord, id_text
 from streams.ports.tables import TableFormat
 from tests.codec.test_records import records_of_every_kind
-from tests.doubles.log import FaultyLog
-from tests.flow.derive_kit import DeriveKit, samples
-from tests.flow.export_kit import FailingFolder, PowerFailureError, exported_ids
+from tests.flow.export_kit import (
+    FailingFolder,
+    PowerFailureError,
+    committed_ids,
+    exported_ids,
+)
 
 FORMATS: Sequence[TableFormat] = ("parquet", "arrow", "csv", "ndjson")
 RECORDS = records_of_every_kind()
+WRITER = "_contextgauge/writer"
 
 
 def ids(records: Sequence[Record]) -> list[str]:
     return sorted(record.id for record in records)
 
 
-def written(folder: ArrowFolder, table_format: TableFormat = "parquet") -> Export:
-    export = Export(folder, table_format, "paths")
-    export.add((record, None) for record in RECORDS)
-    return export
+def add_to(
+    folder: ArrowFolder, records: Sequence[Record] = RECORDS, table_format: TableFormat = "parquet"
+) -> None:
+    """Add records to the export that a folder has."""
+    with Export(folder, table_format, "paths") as export:
+        export.add((record, None) for record in records)
+        export.commit()
 
 
 def rows_of(folder: Path, table_format: TableFormat, kind: str) -> list[dict[str, object]]:
@@ -67,13 +71,15 @@ def test_each_format_has_every_record_and_merging_keeps_them(
     tmp_path: Path, table_format: TableFormat
 ) -> None:
     folder = ArrowFolder(str(tmp_path), table_format)
-    written(folder, table_format).commit()
+    add_to(folder, table_format=table_format)
     once = {kind: rows_of(tmp_path, table_format, kind) for kind in tables()}
     assert ids(RECORDS) == sorted(str(row["id"]) for rows in once.values() for row in rows)
-    second = written(folder, table_format)
-    second.commit()
-    files = len(list(tmp_path.glob("kind=*/*/*")))
-    assert second.merge_small() == files // 2
+    with Export(folder, table_format, "paths") as second:
+        second.add((record, None) for record in RECORDS)
+        second.commit()
+        files = len(list(tmp_path.glob("kind=*/*/*")))
+        assert second.merge_small(more_than=2) == 0
+        assert second.merge_small() == files // 2
     assert len(list(tmp_path.glob("kind=*/*/*"))) == files // 2
     for kind, rows in once.items():
         merged = rows_of(tmp_path, table_format, kind)
@@ -81,7 +87,7 @@ def test_each_format_has_every_record_and_merging_keeps_them(
 
 
 def test_times_and_numbers_have_exact_types_everywhere(tmp_path: Path) -> None:
-    written(ArrowFolder(str(tmp_path), "parquet")).commit()
+    add_to(ArrowFolder(str(tmp_path), "parquet"))
     boundary = next(record for record in RECORDS if record.kind == "compact_boundary")
     row = next(
         row for row in rows_of(tmp_path, "parquet", "compact_boundary") if row["id"] == boundary.id
@@ -103,11 +109,11 @@ def test_a_process_that_dies_anywhere_leaves_each_record_once(tmp_path: Path) ->
     records = RECORDS[:4]
 
     def work(folder: FailingFolder) -> None:
-        export = Export(folder, "parquet", "paths")
-        for _ in range(2):
-            export.add((record, None) for record in records)
-            export.commit()
-        export.merge_small()
+        with Export(folder, "parquet", "paths") as export:
+            for _ in range(2):
+                export.add((record, None) for record in records)
+                export.commit()
+            export.merge_small()
 
     whole = FailingFolder(str(tmp_path / "whole"), "parquet")
     work(whole)
@@ -117,36 +123,112 @@ def test_a_process_that_dies_anywhere_leaves_each_record_once(tmp_path: Path) ->
         place = tmp_path / str(dies_at)
         with pytest.raises(PowerFailureError):
             work(FailingFolder(str(place), "parquet", dies_at))
-        # Whoever comes next finds all of a commit, or nothing of it.
-        after = Export(ArrowFolder(str(place), "parquet"), "parquet", "paths")
-        present = len(exported_ids(place))
-        seen.add(present)
-        assert not list(place.glob("_pending/*"))
-        after.add((record, None) for record in records)
-        after.commit()
-        assert len(exported_ids(place)) == present + len(records)
+        committed = committed_ids(place)
+        # The next one finds all of a commit, or nothing of it, as readers do before.
+        with Export(ArrowFolder(str(place), "parquet"), "parquet", "paths") as after:
+            assert sorted(exported_ids(place)) == committed == committed_ids(place)
+            seen.add(len(committed))
+            assert not list(place.glob("_pending/*"))
+            after.add((record, None) for record in records)
+            after.commit()
+        assert len(exported_ids(place)) == len(committed) + len(records)
     assert seen == {0, len(records), 2 * len(records)}
+
+
+@pytest.mark.extended
+def test_a_replacement_that_dies_anywhere_is_read_as_the_former_or_the_latter(
+    tmp_path: Path,
+) -> None:
+    former, latter = ids(RECORDS[:4]), ids(RECORDS[2:6])
+
+    def replaced(folder: ArrowFolder) -> None:
+        with Export(folder, "parquet", "paths") as export:
+            export.add((record, None) for record in RECORDS[2:6])
+            export.commit_instead()
+
+    whole = FailingFolder(str(tmp_path / "whole"), "parquet")
+    replaced(whole)
+    seen = set()
+    for dies_at in range(whole.steps + len(former)):
+        place = tmp_path / str(dies_at)
+        add_to(ArrowFolder(str(place), "parquet"), RECORDS[:4])
+        with suppress(PowerFailureError):
+            replaced(FailingFolder(str(place), "parquet", dies_at))
+        seen.add(tuple(committed_ids(place)))
+        folder = ArrowFolder(str(place), "parquet")
+        tables = committed_files(folder)
+        assert tables is not None
+        ids_sql = " UNION ALL ".join(f"(SELECT id FROM {kind})" for kind, _ in tables.files)  # noqa: S608 -- ours
+        rows = SqlEngine(folder, tables).answer(ids_sql).rows()
+        assert sorted(row[0] for part in rows for row in part) == committed_ids(place)
+    assert seen == {tuple(former), tuple(latter)}
 
 
 def test_what_replaces_an_export_leaves_nothing_of_it(tmp_path: Path) -> None:
     folder = ArrowFolder(str(tmp_path), "parquet")
-    written(folder).commit_instead()
-    again = Export(folder, "parquet", "paths")
-    again.add((record, None) for record in RECORDS[:3])
-    assert len(exported_ids(tmp_path)) == len(RECORDS)  # until it is complete
-    again.commit_instead()
+    add_to(folder)
+    with Export(folder, "parquet", "paths") as again:
+        again.add((record, None) for record in RECORDS[:3])
+        assert len(exported_ids(tmp_path)) == len(RECORDS)  # until it is complete
+        again.commit_instead()
     assert sorted(exported_ids(tmp_path)) == ids(RECORDS[:3])
 
 
-def test_the_later_of_two_processes_has_the_folder(tmp_path: Path) -> None:
+def test_a_second_export_into_a_folder_is_refused(tmp_path: Path) -> None:
     folder = ArrowFolder(str(tmp_path), "parquet")
-    former = written(folder)
-    later = written(folder)
-    with pytest.raises(StopError, match="another process exports into this folder"):
+    with Export(folder, "parquet", "paths") as former:
+        former.add((record, None) for record in RECORDS)
+        with pytest.raises(StopError, match="another process exports into this folder"):
+            add_to(folder)
         former.commit()
-    later.add((record, None) for record in RECORDS)
-    later.commit()
+    assert sorted(exported_ids(tmp_path)) == ids(RECORDS)
+    add_to(folder)
     assert len(exported_ids(tmp_path)) == 2 * len(RECORDS)
+
+
+class Store(ArrowFolder):
+    """A folder without locks, as in an object store; `meanwhile` is what others do in a pause."""
+
+    meanwhile: Callable[[], None] = lambda: None
+
+    def claim(self) -> TokenClaim:
+        return TokenClaim(
+            lambda: self.read(WRITER),
+            lambda token: self.replace(WRITER, token),
+            lambda _: type(self).meanwhile(),
+        )
+
+
+def test_without_locks_the_later_of_two_processes_has_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Store(str(tmp_path), "parquet")
+    with Export(folder, "parquet", "paths") as former:
+        former.add((record, None) for record in RECORDS)
+        with Export(folder, "parquet", "paths") as later:
+            with pytest.raises(StopError, match="another process exports into this folder"):
+                former.commit()
+            later.add((record, None) for record in RECORDS[:3])
+            later.commit()
+    assert sorted(exported_ids(tmp_path)) == committed_ids(tmp_path) == ids(RECORDS[:3])
+    monkeypatch.setattr(Store, "meanwhile", staticmethod(lambda: folder.replace(WRITER, b"third")))
+    with (
+        pytest.raises(StopError, match="another process exports into this folder"),
+        Export(folder, "parquet", "paths"),
+    ):
+        pass
+
+
+def test_what_a_process_began_to_commit_as_it_lost_the_folder_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Store(str(tmp_path), "parquet")
+    with Export(folder, "parquet", "paths") as former:
+        former.add((record, None) for record in RECORDS[:3])
+        monkeypatch.setattr(TokenClaim, "check", lambda _: None)  # it has looked already
+        monkeypatch.setattr(Store, "meanwhile", staticmethod(former.commit))
+        add_to(folder, RECORDS[3:5])
+    assert sorted(exported_ids(tmp_path)) == ids(RECORDS[:5])
 
 
 def test_memory_is_bounded_by_rows_and_open_files(
@@ -154,7 +236,7 @@ def test_memory_is_bounded_by_rows_and_open_files(
 ) -> None:
     monkeypatch.setattr(export_module, "MOST_ROWS", 4)
     monkeypatch.setattr(export_module, "MOST_OPEN", 2)
-    written(ArrowFolder(str(tmp_path), "parquet")).commit()
+    add_to(ArrowFolder(str(tmp_path), "parquet"))
     assert sorted(exported_ids(tmp_path)) == ids(RECORDS)
 
 
@@ -171,128 +253,16 @@ def test_a_folder_of_another_export_is_refused(
     tmp_path: Path, change: dict[str, object], error: type[Exception], words: str
 ) -> None:
     folder = ArrowFolder(str(tmp_path), "parquet")
-    written(folder).commit()
+    add_to(folder)
     document = loads((tmp_path / CHECKPOINT).read_bytes())
     (tmp_path / CHECKPOINT).write_bytes(dumps(document | change))
-    with pytest.raises(error, match=words):
-        Export(folder, "parquet", "paths")
+    with pytest.raises(error, match=words), Export(folder, "parquet", "paths"):
+        pass
 
 
 def test_a_folder_with_files_of_someone_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(ConfigError, match="has files, but none of an export"):
-        Export(ArrowFolder(str(tmp_path), "parquet"), "parquet", "paths")
+        add_to(ArrowFolder(str(tmp_path), "parquet"))
+    assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
-
-
-class Exporting:
-    """Exports of a kit's topic of records, each by a process of its own."""
-
-    def __init__(self, kit: DeriveKit, place: Path) -> None:
-        self._kit, self._place = kit, place
-        self.lost: list[tuple[int, int]] = []
-
-    async def run(self) -> int:
-        """Export what is new; return how many rows."""
-        kit = self._kit
-        topic = kit.config.events_topic
-        partitions = range(kit.partitions)
-        reader = kit.log.reader(topic, partitions)
-        await reader.start()
-        try:
-            exported = TopicExport(
-                reader=reader,
-                clock=SystemClock(),
-                export=Export(ArrowFolder(str(self._place), "parquet"), "parquet", topic),
-                topic=topic,
-                topic_id=id_text((await kit.log.topic_ids([topic]))[topic]),
-                passed=report_passed,
-                lost=lambda partition, offsets: self.lost.append((partition, offsets)),
-            )
-            await exported.check(partitions)
-            return await exported.run(partitions)
-        finally:
-            await reader.stop()
-
-    async def end(self, partition: int) -> int:
-        """Return where a partition ends."""
-        reader = self._kit.log.reader(self._kit.config.events_topic, [partition])
-        await reader.start()
-        try:
-            return (await reader.bounds(partition))[1]
-        finally:
-            await reader.stop()
-
-    async def records(self) -> list[str]:
-        """Return the ids of all records in the topic."""
-        return ids([record for part in await self._kit.events() for record in part])
-
-
-async def derived(kit: DeriveKit, seed: int) -> None:
-    await kit.publish(samples(seed))
-    await kit.run_until_caught_up()
-
-
-@pytest.mark.extended
-async def test_each_run_adds_what_is_new(kit: DeriveKit, tmp_path: Path) -> None:
-    exporting = Exporting(kit, tmp_path)
-    await derived(kit, 1)
-    first = await exporting.run()
-    assert first == len(await exporting.records()) > 0
-    assert await exporting.run() == 0
-    await derived(kit, 2)
-    assert await exporting.run() > 0
-    assert sorted(exported_ids(tmp_path)) == await exporting.records()
-    places = duckdb.connect().execute(
-        "SELECT DISTINCT topic_partition, topic_offset FROM read_parquet(?)",
-        [f"{tmp_path}/kind=*/*/*.parquet"],
-    )
-    assert len(places.fetchall()) == len(await exporting.records())
-
-
-async def test_what_retention_deleted_before_it_was_exported_is_reported(
-    kit: DeriveKit, log: FaultyLog, tmp_path: Path
-) -> None:
-    exporting = Exporting(kit, tmp_path)
-    await derived(kit, 1)
-    await exporting.run()
-    known = await exporting.records()
-    ends = {each: await exporting.end(each) for each in range(kit.partitions)}
-    await derived(kit, 2)
-    partition = max(ends, key=lambda each: ends[each])
-    log.delete_before(kit.config.events_topic, partition, ends[partition] + 2)
-    await exporting.run()
-    assert exporting.lost == [(partition, 2)]
-    assert set(known) < set(exported_ids(tmp_path))
-
-
-@pytest.mark.parametrize("loss", ["another topic", "a shorter log"])
-async def test_another_log_is_refused(
-    kit: DeriveKit, log: FaultyLog, tmp_path: Path, loss: str
-) -> None:
-    exporting = Exporting(kit, tmp_path)
-    await derived(kit, 1)
-    await exporting.run()
-    if loss == "another topic":
-        log.delete_topic(kit.config.events_topic)
-        await kit.create_topics()
-    else:
-        for partition in range(kit.partitions):
-            log.truncate(kit.config.events_topic, partition, 1)
-    with pytest.raises(ConfigError, match="is not the log that this folder has an export of"):
-        await exporting.run()
-
-
-async def test_a_record_of_a_later_version_ends_the_export_before_it(
-    kit: DeriveKit, tmp_path: Path
-) -> None:
-    exporting = Exporting(kit, tmp_path)
-    await derived(kit, 1)
-    await exporting.run()
-    before = exported_ids(tmp_path)
-    headers, value = to_binary(RECORDS[0])
-    later = tuple((n, b"contextgauge.later.v9" if n == "ce_type" else v) for n, v in headers)
-    await kit.append([NewRecord(kit.config.events_topic, 0, b"s", value, later)])
-    with pytest.raises(VersionError, match="upgrade contextgauge"):
-        await exporting.run()
-    assert exported_ids(tmp_path) == before

@@ -9,12 +9,13 @@ from pyarrow import dataset
 
 from contextgauge.errors import ConfigError, StopError
 from contextgauge.pricing import price_of
-from streams.codec.columns import tables
+from streams.codec.columns import tables as kinds
 from streams.core.costs import PriceLookup
 from streams.edge.tables.folder import ArrowFolder
 from streams.edge.tables.questions import views_sql
 from streams.edge.tables.rates import add_rates
 from streams.edge.tables.schema import schema_of
+from streams.ports.tables import CommittedFiles
 
 _READ: Final = {"parquet": dataset.ParquetFileFormat, "arrow": dataset.IpcFileFormat}
 """Formats with types: a CSV or NDJSON file is for programs that know nothing better."""
@@ -43,27 +44,31 @@ class SqlAnswer:
 
 
 class SqlEngine:
-    """The tables and views of an export. Raises ConfigError for a folder without one to read."""
+    """The tables and views of an export's files.
+
+    Raises ConfigError for formats without types, StopError for files that another process deleted
+    since they were listed.
+    """
 
     def __init__(
-        self, folder: ArrowFolder, table_format: str, price_of: PriceLookup = price_of
+        self, folder: ArrowFolder, tables: CommittedFiles, price_of: PriceLookup = price_of
     ) -> None:
-        if table_format not in _READ:
+        if tables.format not in _READ:
             raise ConfigError(
-                f"{folder.place} is an export as {table_format}: queries read Parquet and Arrow"
+                f"{folder.place} is an export as {tables.format}: queries read Parquet and Arrow, "
+                "which `contextgauge export` makes of it"
             )
         self._connection = duckdb.connect()
         # Times are UTC everywhere, also on a machine in another zone.
         self._connection.execute("SET TimeZone = 'UTC'")
-        paths: dict[str, list[str]] = {kind: [] for kind in tables()}
-        for file in folder.files():
-            kind, _, _ = file.path.removeprefix("kind=").partition("/")
-            if file.path.startswith("kind=") and kind in paths:
-                paths[kind].append(folder.at(file.path))
+        paths: dict[str, list[str]] = {kind: [] for kind in kinds()}
+        for (kind, _), files in tables.files.items():
+            if kind in paths:
+                paths[kind] += [folder.at(each.path) for each in files]
         self.is_empty = not any(paths.values())
         """Whether there is no record."""
         for kind, own in paths.items():
-            self._connection.register(kind, _table(folder, table_format, kind, own))
+            self._connection.register(kind, _table(folder, tables.format, kind, own))
         add_rates(self._connection, price_of)
         for macro in _OF_SPARK:
             self._connection.execute(f"CREATE MACRO {macro}")
@@ -108,6 +113,9 @@ def _table(
     schema = schema_of(kind)
     if not paths:
         return schema.empty_table()
-    return dataset.dataset(
-        paths, schema=schema, format=_READ[table_format](), filesystem=folder.system
-    )
+    try:
+        return dataset.dataset(
+            paths, schema=schema, format=_READ[table_format](), filesystem=folder.system
+        )
+    except FileNotFoundError as error:
+        raise StopError(f"{folder.place} changed while it was opened: try again") from error

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ from pyarrow import fs
 
 from contextgauge.errors import ConfigError, RetryError, StopError
 from contextgauge.user_folders import expanded
+from streams.edge.tables.claims import LockClaim, TokenClaim
 from streams.edge.tables.formats import BatchWriter, batch_writer, batches_of
 from streams.edge.tables.schema import batch_of
-from streams.ports.tables import TableFile, TableFormat
+from streams.ports.tables import OWN_FOLDER, TableFile, TableFolder, TableFormat
+
+_LOCK = f"{OWN_FOLDER}/lock"
+_TOKEN = f"{OWN_FOLDER}/writer"
 
 
 class ArrowFolder:
@@ -25,12 +30,18 @@ class ArrowFolder:
         self.place = place
         self._format = table_format
         if "://" not in place:
-            place = Path(expanded(place)).absolute().as_uri()
+            place = Path(expanded(place)).resolve().as_uri()
         try:
             self.system, self._root = fs.FileSystem.from_uri(place)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{place}: {error}") from error
         self._is_local = isinstance(self.system, fs.LocalFileSystem)
+
+    def claim(self) -> LockClaim | TokenClaim:
+        with self._errors():
+            if self._is_local:
+                return LockClaim(Path(self.at(_LOCK)))
+            return TokenClaim(partial(self.read, _TOKEN), partial(self.replace, _TOKEN))
 
     def read(self, path: str) -> bytes | None:
         with self._errors():
@@ -69,14 +80,25 @@ class ArrowFolder:
                 self, place, target, kind, batch_writer(self._format, target, kind)
             )
 
-    def merge(self, paths: Sequence[str], target: str, kind: str) -> None:
+    def write_rows_of(
+        self, source: TableFolder, paths: Sequence[str], target: str, kind: str
+    ) -> int:
         writer = self.writer(target, kind)
-        with self._errors():
-            for path in paths:
-                with self.system.open_input_file(self.at(path)) as source:
-                    for batch in batches_of(self._format, source, kind):
-                        writer.add_batch(batch)
+        rows = 0
+        for path in paths:
+            for batch in source.batches(path, kind):
+                writer.add_batch(batch)
+                rows += batch.num_rows
         writer.close()
+        return rows
+
+    def batches(self, path: str, kind: str) -> Iterator[Any]:
+        with self._errors(), self.system.open_input_file(self.at(path)) as source:
+            yield from batches_of(self._format, source, kind)
+
+    def is_same(self, other: "ArrowFolder") -> bool:
+        """Return whether another one is at the same place."""
+        return self.system.equals(other.system) and self.at("") == other.at("")
 
     def move(self, path: str, target: str) -> None:
         with self._errors():

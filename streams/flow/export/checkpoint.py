@@ -1,16 +1,24 @@
 """What an export's folder remembers: which log it is of, up to where, and what a commit moves."""
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from contextgauge.errors import ConfigError, VersionError
+from contextgauge.errors import ConfigError, StopError, VersionError
 from contextgauge.json_codec import dumps, loads
 from streams.codec.columns import TABLE_VERSION
 from streams.ports import LogPlace
-from streams.ports.tables import TableFolder, TableFormat
+from streams.ports.tables import OWN_FOLDER, CommittedFiles, TableFile, TableFolder, TableFormat
 
-CHECKPOINT: Final = "_contextgauge/checkpoint.json"
+CHECKPOINT: Final = f"{OWN_FOLDER}/checkpoint.json"
 PENDING: Final = "_pending"
+
+_TABLE: Final = re.compile(r"kind=([^/]+)/date=([^/]+)/part-([0-9]+)-[0-9]+\.[a-z]+")
+
+_MOST_LOOKS: Final = 20
+"""An export commits every second at most, and its files are listed within one or a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,49 @@ def write_checkpoint(folder: TableFolder, checkpoint: ExportCheckpoint) -> None:
         for number, each in checkpoint.partitions.items()
     }
     folder.replace(CHECKPOINT, dumps(document) + b"\n")
+
+
+def table_path(kind: str, date: str, revision: int, number: int, table_format: str) -> str:
+    """Return the path of a file of tables; it is of no other commit than the revision's."""
+    # Names of a day are in the order of its commits.
+    return f"kind={kind}/date={date}/part-{revision:08d}-{number:05d}.{table_format}"
+
+
+def committed_files(folder: TableFolder) -> CommittedFiles | None:
+    """Return the files of an export's last commit, wherever they lie; None where there is none.
+
+    They are the same while an export that was ended in a commit has not been finished, and what
+    one that runs has not committed is not among them. Raises as `read_checkpoint` does, and
+    StopError for one that commits all the time.
+    """
+    checkpoint = read_checkpoint(folder)
+    for _ in range(_MOST_LOOKS):
+        if checkpoint is None:
+            return None
+        files = folder.files()
+        before, checkpoint = checkpoint, read_checkpoint(folder)
+        if checkpoint == before:
+            return CommittedFiles(checkpoint.format, _committed(checkpoint, files))
+    raise StopError("the export changes while its files are listed: try again")
+
+
+def _committed(
+    checkpoint: ExportCheckpoint, files: Iterable[TableFile]
+) -> dict[tuple[str, str], list[TableFile]]:
+    """Return the files of a commit, by their kinds and dates, with the paths that they have now."""
+    present = {each.path: each for each in files}
+    waiting = {
+        target: present[path] for path, target in checkpoint.moves.items() if path in present
+    }
+    tables: defaultdict[tuple[str, str], list[TableFile]] = defaultdict(list)
+    for path, file in sorted((waiting | present).items()):
+        match = _TABLE.fullmatch(path)
+        if match is None or path in checkpoint.deletes:
+            continue
+        kind, date, revision = match.groups()
+        if int(revision) <= checkpoint.revision:
+            tables[kind, date].append(file)
+    return dict(tables)
 
 
 def _checkpoint(document: dict[str, Any]) -> ExportCheckpoint:

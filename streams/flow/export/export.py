@@ -1,20 +1,31 @@
 """One export: takes records, keeps few of them in memory, and commits them as files."""
 
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple, Self
 
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import ConfigError
 from schemas.records import Record
 from streams.codec.columns import RecordPlace, date_of, row_of
 from streams.flow.export.checkpoint import (
     PENDING,
     ExportCheckpoint,
     ExportedPartition,
+    committed_files,
     read_checkpoint,
+    table_path,
     write_checkpoint,
 )
-from streams.ports.tables import TableFile, TableFolder, TableFormat, TableWriter
+from streams.ports.tables import (
+    OWN_FOLDER,
+    CommittedFiles,
+    FolderClaim,
+    TableFile,
+    TableFolder,
+    TableFormat,
+    TableWriter,
+)
 
 NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 """Hive's name for null: readers of the layout know it."""
@@ -38,10 +49,11 @@ class _Open(NamedTuple):
 
 
 class Export:
-    """An export into a folder, which is created where it is missing.
+    """An export into a folder, which is created where it is missing. Use it as a context manager.
 
-    `source` names what is exported; a folder holds one source in one format. Raises ConfigError
-    for a folder that has another, or files of someone else.
+    `source` names what is exported; a folder holds one source in one format. To enter it raises
+    ConfigError for a folder that has another, or files of someone else, and StopError where another
+    process exports into it.
     """
 
     def __init__(self, folder: TableFolder, table_format: TableFormat, source: str) -> None:
@@ -50,40 +62,52 @@ class Export:
         self.uncommitted = 0
         """Rows taken since the last commit."""
         self._folder = folder
+        self._checkpoint = ExportCheckpoint(format=table_format, source=source)
+        self._claim: FolderClaim
+        self._held = ExitStack()
         self._buffered: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
         self._in_memory = 0
         self._open: dict[tuple[str, str], _Open] = {}
         """The files that are being written, by kind and date; the one used last is the last."""
         self._written: list[tuple[str, str, str]] = []
         """Files that are complete: path, kind and date."""
-        self._checkpoint = self._opened(table_format, source)
 
     @property
     def partitions(self) -> dict[int, ExportedPartition]:
         """How far each partition was exported by the last commit."""
         return self._checkpoint.partitions
 
-    def _opened(self, table_format: TableFormat, source: str) -> ExportCheckpoint:
-        known = read_checkpoint(self._folder)
+    def __enter__(self) -> Self:
+        self._read()
+        with ExitStack() as held:
+            self._claim = self._folder.claim()
+            held.callback(self._claim.release)
+            self._checkpoint = self._read()
+            self._settle(self._checkpoint)
+            # From now on an export that had the folder before has other names of pending files.
+            self._checkpoint = self._checkpoint.next({})
+            write_checkpoint(self._folder, self._checkpoint)
+            self._held = held.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _read(self) -> ExportCheckpoint:
+        """Return the folder's checkpoint, or the first one. Raises ConfigError."""
+        own, known = self._checkpoint, read_checkpoint(self._folder)
         if known is None:
-            if self._folder.files():
+            if any(not each.path.startswith(OWN_FOLDER) for each in self._folder.files()):
                 raise ConfigError(
                     "the folder has files, but none of an export: name an empty or a new one"
                 )
-            return self._begun(ExportCheckpoint(format=table_format, source=source))
-        if (known.format, known.source) != (table_format, source):
+            return own
+        if (known.format, known.source) != (own.format, own.source):
             raise ConfigError(
-                f"the folder has an export of {known.source} as {known.format}, not of {source} as "
-                f"{table_format}: name another one"
+                f"the folder has an export of {known.source} as {known.format}, not of "
+                f"{own.source} as {own.format}: name another one"
             )
-        self._settle(known)
-        return self._begun(known)
-
-    def _begun(self, known: ExportCheckpoint) -> ExportCheckpoint:
-        """Take the folder over: an export that was begun before cannot commit any more."""
-        own = known.next({})
-        write_checkpoint(self._folder, own)
-        return own
+        return known
 
     def add(self, records: Iterable[tuple[Record, RecordPlace | None]]) -> None:
         """Take records, in the order of their session's log."""
@@ -95,13 +119,22 @@ class Export:
             if self._in_memory >= MOST_ROWS:
                 self._write(down_to=MOST_ROWS // 2)
 
+    def add_tables(self, source: TableFolder, tables: CommittedFiles) -> None:
+        """Take all rows of another export, as they are."""
+        for (kind, date), files in tables.files.items():
+            path = self._pending(len(self._written))
+            paths = [each.path for each in files]
+            self.uncommitted += self._folder.write_rows_of(source, paths, path, kind)
+            self._written.append((path, kind, date))
+
     def commit(self, partitions: dict[int, ExportedPartition] | None = None) -> None:
         """Make what was taken visible, together with the positions that it reaches."""
         self._commit(partitions, ())
 
     def commit_instead(self) -> None:
         """Make what was taken visible, in place of all that was there before."""
-        self._commit(None, tuple(each.path for each in self._tables()))
+        replaced = (file.path for files in self._tables().values() for file in files)
+        self._commit(None, tuple(replaced))
 
     def _commit(
         self, partitions: dict[int, ExportedPartition] | None, replaced: tuple[str, ...]
@@ -111,7 +144,7 @@ class Export:
             self._close_one()
         revision = self._checkpoint.revision + 1
         moves = {
-            path: self._path(kind, date, revision, number)
+            path: table_path(kind, date, revision, number, self._checkpoint.format)
             for number, (path, kind, date) in enumerate(self._written)
         }
         self._conclude(self._checkpoint.next(moves, replaced, partitions))
@@ -120,45 +153,43 @@ class Export:
         self.rows += self.uncommitted
         self.uncommitted = 0
 
-    def merge_small(self) -> int:
-        """Merge the small files of each kind and date; return how many fewer there are."""
-        groups: defaultdict[str, list[TableFile]] = defaultdict(list)
-        for file in self._tables():
-            if file.size < _SMALL_BYTES:
-                groups[file.path.rpartition("/")[0]].append(file)
+    def merge_small(self, *, more_than: int = 1) -> int:
+        """Merge the small files of each kind and date; return how many fewer there are.
+
+        So many are left as they are: merged with each new one, they would be written all the time.
+        """
         fewer = 0
-        for files in groups.values():
+        for place, files in self._tables().items():
+            small = [each for each in files if each.size < _SMALL_BYTES]
+            if len(small) <= more_than:
+                continue
             merged: list[str] = []
             size = 0
-            for file in files:
+            for file in small:
                 merged.append(file.path)
                 size += file.size
                 if size >= _MERGED_BYTES:
-                    fewer += self._merge(merged)
+                    fewer += self._merge(*place, merged)
                     merged, size = [], 0
-            fewer += self._merge(merged)
+            fewer += self._merge(*place, merged)
         return fewer
 
-    def _merge(self, paths: list[str]) -> int:
+    def _tables(self) -> Mapping[tuple[str, str], Sequence[TableFile]]:
+        """Return the committed files, which lie in their places."""
+        committed = committed_files(self._folder)
+        return {} if committed is None else committed.files
+
+    def _merge(self, kind: str, date: str, paths: list[str]) -> int:
         if len(paths) < 2:  # noqa: PLR2004 -- one is merged already
             return 0
-        kind, date = (part.partition("=")[2] for part in paths[0].split("/")[:2])
-        pending = self._pending(0)
-        self._folder.merge(paths, pending, kind)
-        target = self._path(kind, date, self._checkpoint.revision + 1, 0)
+        pending, revision = self._pending(0), self._checkpoint.revision + 1
+        self._folder.write_rows_of(self._folder, paths, pending, kind)
+        target = table_path(kind, date, revision, 0, self._checkpoint.format)
         self._conclude(self._checkpoint.next({pending: target}, tuple(paths)))
         return len(paths) - 1
 
     def _pending(self, number: int) -> str:
         return f"{PENDING}/{self._checkpoint.revision:08d}-{number}.{self._checkpoint.format}"
-
-    def _path(self, kind: str, date: str, revision: int, number: int) -> str:
-        # The revision makes the name unique, and orders the files of a day by their commits.
-        name = f"part-{revision:08d}-{number:05d}.{self._checkpoint.format}"
-        return f"kind={kind}/date={date}/{name}"
-
-    def _tables(self) -> list[TableFile]:
-        return [each for each in self._folder.files() if each.path.startswith("kind=")]
 
     def _write(self, *, down_to: int) -> None:
         """Write the largest groups to their files, until so many rows are left in memory."""
@@ -188,11 +219,8 @@ class Export:
         self._written.append((path, *place))
 
     def _conclude(self, checkpoint: ExportCheckpoint) -> None:
-        """Commit: store what is to be moved, then move it."""
-        stored = read_checkpoint(self._folder)
-        pending = {each.path for each in self._folder.files(PENDING)}
-        if stored != self._checkpoint or not pending.issuperset(checkpoint.moves):
-            raise StopError("another process exports into this folder now: only one can at a time")
+        """Commit: store what is to be moved, then move it. Raises StopError, as the claim does."""
+        self._claim.check()
         write_checkpoint(self._folder, checkpoint)
         self._checkpoint = checkpoint
         self._settle(checkpoint)

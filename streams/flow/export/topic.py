@@ -1,47 +1,115 @@
-"""Exports a topic of records: from where the last commit ended, to the end, again and again.
+"""Exports a topic of records: from where the last commit ended to the end, once or repeatedly.
 
 Partitions are read `read_committed` and without a consumer group. The position of a partition is
 committed with the files that reach it, and with what proves later that the log is still the same.
+Each time its partitions are counted again, and whether they are still of the same log is checked.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
-from contextgauge.errors import ConfigError
+from contextgauge.backoff import Backoff, sleep_until
+from contextgauge.errors import ConfigError, RetryError
 from streams import codec
 from streams.codec.columns import RecordPlace
-from streams.flow.common.log_place import evidence
+from streams.flow.common.log_place import evidence, is_of_topic
 from streams.flow.common.ranges import read_range
+from streams.flow.common.topic_watch import known_topics
 from streams.flow.common.unreadable import Passed
 from streams.flow.export.checkpoint import ExportedPartition
 from streams.flow.export.export import Export
-from streams.ports import Clock, LogPlace, LogRecord, PartitionReader
+from streams.ports import Clock, Log, LogPlace, LogRecord, PartitionReader, started
 
 _ROWS_PER_COMMIT: Final = 2_000_000
 """A crash costs no more than reading these again; small commits make small files."""
 
+SMALL_FILES: Final = 16
+"""So many of a kind and day are not merged yet while a topic is followed."""
 
-@dataclass(slots=True)
-class TopicExport:
-    """Exports the partitions of a topic. `topic_id` is the topic's, empty where it has none.
+ShowProgress: TypeAlias = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
+"""Opens what gets the number of offsets read and in all."""
 
-    `progress` gets the number of offsets read and in all. `lost` gets a partition and how many of
-    its offsets were deleted before they were exported, `passed` each batch that cannot be read.
-    Raises VersionError for a record that this build cannot read: it must not be left out.
+
+@dataclass(slots=True, kw_only=True)
+class TopicSource:
+    """A topic of records, and how its export is observed.
+
+    `lost` gets a partition and how many of its offsets were deleted before they were exported,
+    `passed` each batch that cannot be read. `stop` ends an export early, with what was read.
     """
 
-    reader: PartitionReader
+    log: Log
     clock: Clock
-    export: Export
     topic: str
-    topic_id: str
+    stop: asyncio.Event
     passed: Passed
     lost: Callable[[int, int], None]
-    is_stopped: Callable[[], bool] = lambda: False
-    """Whether to end early, with what was read."""
-    progress: Callable[[int, int], None] = lambda _read, _of: None
+    progress: ShowProgress = lambda: nullcontext(lambda _read, _of: None)
+
+
+async def export_once(source: TopicSource, export: Export) -> int:
+    """Export what is there now; return how many rows.
+
+    Raises RetryError, ConfigError for a missing topic and for a log that is not the one that was
+    exported before, and VersionError for a record that this build cannot read: it must not be left
+    out.
+    """
+    known = (await known_topics(source.log, source.clock, [source.topic]))[source.topic]
+    partitions = range(known.partitions)
+    async with started(source.log.reader(source.topic, partitions)) as reader:
+        exported = _TopicExport(source, export, reader, known.id)
+        await exported.check(partitions)
+        return await exported.run(partitions)
+
+
+async def follow(
+    source: TopicSource,
+    opened: Callable[[], Export],
+    every_s: float,
+    done: Callable[[Export], None],
+    failed: Callable[[RetryError, float], None],
+    *,
+    merge: bool = False,
+) -> None:
+    """Export what is new every so many seconds, until stopped.
+
+    While Kafka or the folder is away it is tried again: `failed` gets the error and the pause
+    before the next time. What was taken and not committed is then taken again by another export,
+    which `opened` gives. `done` gets an export after its first time, and where there was something
+    new. Raises as `export_once`, but RetryError.
+    """
+    backoff = Backoff(source.clock, source.stop)
+    while not source.stop.is_set():
+        try:
+            await source.log.start()
+            with opened() as export:
+                is_first = True
+                while is_first or not source.stop.is_set():
+                    if await export_once(source, export) or is_first:
+                        done(export)
+                    if merge:
+                        export.merge_small(more_than=SMALL_FILES)
+                    backoff.reset()
+                    is_first = False
+                    await sleep_until(source.clock, source.stop, every_s)
+                if merge:
+                    export.merge_small()
+        except RetryError as error:
+            failed(error, backoff.next_s)
+            await backoff.wait()
+
+
+@dataclass(slots=True)
+class _TopicExport:
+    """Exports partitions once. `topic_id` is the topic's, empty where it has none."""
+
+    source: TopicSource
+    export: Export
+    reader: PartitionReader
+    topic_id: str
     _reached: dict[int, ExportedPartition] = field(default_factory=dict)
 
     async def check(self, partitions: Sequence[int]) -> None:
@@ -50,39 +118,48 @@ class TopicExport:
             known = self.export.partitions.get(partition)
             if known is None:
                 continue
-            found = await evidence(self.reader, self.clock, partition, known.place, record_id)
+            clock, place = self.source.clock, known.place
+            found = await evidence(self.reader, clock, partition, place, record_id)
             is_proven = found == "same" or (
-                found in ("expired", "none") and known.place.is_of(self.topic_id)
+                found in ("expired", "none") and place.is_of(self.topic_id)
             )
             if not is_proven:
-                raise ConfigError(
-                    f"{self.topic}-{partition} is not the log that this folder has an export of "
-                    f"(offset {known.place.offset}: {found.replace('_', ' ')}): export into "
-                    "another folder"
-                )
+                words = found.replace("_", " ")
+                raise self._other_log(f"partition {partition}, offset {place.offset}: {words}")
+
+    def _other_log(self, reason: str) -> ConfigError:
+        return ConfigError(
+            f"{self.source.topic} is not the log that this folder has an export of ({reason}): "
+            "export into another folder"
+        )
 
     async def run(self, partitions: Sequence[int]) -> int:
         """Export what is there now; return how many rows. Raises RetryError."""
         before = self.export.rows
+        stop = self.source.stop
         ranges = [(partition, *await self._range(partition)) for partition in partitions]
         of = sum(end - begin for _, begin, end in ranges)
         read = 0
-        for partition, begin, end in ranges:
-            if self.is_stopped():
-                break
-            async with aclosing(self._batches(partition, begin, end)) as batches:
-                async for offsets in batches:
-                    read += offsets
-                    self.progress(read, of)
-                    if self.export.uncommitted >= _ROWS_PER_COMMIT:
-                        self._commit()
-                    if self.is_stopped():
-                        break
+        with self.source.progress() as progress:
+            for partition, begin, end in ranges:
+                if stop.is_set():
+                    break
+                async with aclosing(self._batches(partition, begin, end)) as batches:
+                    async for offsets in batches:
+                        read += offsets
+                        progress(read, of)
+                        if self.export.uncommitted >= _ROWS_PER_COMMIT:
+                            await self._commit()
+                        if stop.is_set():
+                            break
         if self._reached:
-            self._commit()
+            await self._commit()
         return self.export.rows - before
 
-    def _commit(self) -> None:
+    async def _commit(self) -> None:
+        """Commit what was read. Raises ConfigError where the topic is another one by now."""
+        if not await is_of_topic(self.source.log, self.source.topic, self.topic_id):
+            raise self._other_log("it was created again")
         self.export.commit(self._reached)
         self._reached = {}
 
@@ -94,24 +171,27 @@ class TopicExport:
         begin = 0 if known is None else known.offset
         if begin < first:
             if known is not None:
-                self.lost(partition, first - begin)
+                self.source.lost(partition, first - begin)
             begin = first
         return begin, max(begin, end)
 
     async def _batches(self, partition: int, begin: int, end: int) -> AsyncGenerator[int, None]:
         """Take the records of a range; yield how many offsets each batch took."""
         position, last = begin, None
+        gaps: list[int] = []
         batches = read_range(
             self.reader,
-            self.clock,
+            self.source.clock,
             partition,
             begin,
             end,
-            deleted=lambda: None,
-            passed=self.passed,
+            deleted=lambda: gaps.append(position),
+            passed=self.source.passed,
         )
         async with aclosing(batches):
             async for records, after in batches:
+                if gaps:
+                    self.source.lost(partition, after - gaps.pop())
                 for message in records:
                     self._take(partition, message)
                     last = message
@@ -121,7 +201,7 @@ class TopicExport:
 
     def _take(self, partition: int, message: LogRecord) -> None:
         record = codec.from_binary(message.headers, message.value or b"")
-        self.export.add([(record, RecordPlace(self.topic, partition, message.offset))])
+        self.export.add([(record, RecordPlace(self.source.topic, partition, message.offset))])
 
     def _position(self, partition: int, offset: int, last: LogRecord | None) -> ExportedPartition:
         if last is not None:

@@ -1,0 +1,96 @@
+"""`contextgauge export` of paths: what the other commands read, and exports in other formats."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from streams.cli.export import export
+from streams.cli.screen import output
+from streams.edge.files.status_windows import StatusWindows
+from tests.cli.test_hook_compaction import SESSION, Runtime
+from tests.commands import Command
+from tests.flow.local_view_kit import write_sample
+
+pytestmark = pytest.mark.extended
+
+
+def answered(command: Command, sql: str, path: Path, **settings: str) -> list[dict[str, Any]]:
+    """Return the rows of an answer."""
+    done = command("query", "--format", "ndjson", sql, str(path), **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def exported(command: Command, source: Path, to: Path, *options: str, **settings: str) -> None:
+    done = command("export", str(source), "--to", str(to), *options, **settings)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_export_has_what_the_status_line_and_hooks_reported(
+    command: Command, tmp_path: Path
+) -> None:
+    runtime = Runtime(command, tmp_path)
+    runtime.respond(160_000)
+    StatusWindows(runtime.state).remember(SESSION, "claude-sonnet-4-5", 1_000_000)
+    runtime.hook("PreCompact")
+    runtime.boundary()
+    runtime.hook("PostCompact")
+    runtime.respond(20_000)
+    exported(command, runtime.path, tmp_path / "tables", STATE_FOLDER=runtime.state)
+    for sql in (
+        'SELECT "window" FROM context_reading ORDER BY sequence',
+        "SELECT * FROM compaction_start ORDER BY sequence",
+        "SELECT started, duration_source FROM compactions",
+    ):
+        rows = answered(command, sql, tmp_path / "tables", STATE_FOLDER=runtime.state)
+        assert rows
+        assert rows == answered(command, sql, runtime.path, STATE_FOLDER=runtime.state)
+    assert {row["window"] for row in answered(command, "FROM context_reading", runtime.path)} == {
+        200_000
+    }
+
+
+def test_a_terminal_shows_that_transcripts_are_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONTEXTGAUGE_STATE_FOLDER", str(tmp_path / "state"))
+    shown = io.StringIO()
+    monkeypatch.setattr(output, "err", Console(file=shown, force_terminal=True))
+    export([str(write_sample(tmp_path / "projects"))], to=str(tmp_path / "tables"))
+    assert "reading …" in shown.getvalue()
+
+
+def test_an_export_is_a_source_of_exports_in_every_format(command: Command, tmp_path: Path) -> None:
+    first = tmp_path / "parquet"
+    exported(command, write_sample(tmp_path / "projects"), first)
+    total = "SELECT count(*) AS n FROM (FROM context_reading UNION ALL BY NAME FROM user_turn)"
+    before = first
+    for table_format in ("arrow", "csv", "ndjson", "parquet"):
+        to = tmp_path / f"from-{before.name}"
+        exported(command, before, to, "--format", table_format)
+        again = command("export", str(before), "--to", str(to), "--format", table_format)
+        assert again.returncode == 0
+        before = to
+    for sql in (
+        "totals",
+        "durations",
+        total,
+        "FROM compact_boundary ORDER BY session_id, sequence",
+    ):
+        assert answered(command, sql, before) == answered(command, sql, first)
+
+
+def test_an_export_is_no_source_of_itself(command: Command, tmp_path: Path) -> None:
+    tables = tmp_path / "tables"
+    exported(command, write_sample(tmp_path / "projects"), tables)
+    (tmp_path / "link").symlink_to(tables)
+    for to in (tables, tmp_path / "link"):
+        done = command("export", str(tables), "--to", str(to))
+        assert (done.returncode, "cannot be written into itself" in done.stderr) == (2, True)
+    done = command("export", str(tables), str(tmp_path / "projects"), "--to", str(tmp_path / "x"))
+    assert (done.returncode, "is an export: name it alone" in done.stderr) == (2, True)
+    assert not (tmp_path / "x").exists()
