@@ -139,9 +139,9 @@ def of_files(folder: Path, runs: int, environment: dict[str, str]) -> list[dict[
     scan, replay, export, question = (Measured(name, 0, []) for name in _FILE_CASES)
     records = size = 0
     for _ in range(runs):
-        found = _run(sys.executable, "-c", _SCAN, str(folder), environment=environment)
-        scan.outcomes.append(found)
-        messages = int(found.last)
+        scanned = _run(sys.executable, "-c", _SCAN, str(folder), environment=environment)
+        scan.outcomes.append(scanned)
+        messages = int(scanned.last)
         replayed = _run(*_ours("replay", str(folder)), environment=environment)
         replay.outcomes.append(replayed)
         with tempfile.TemporaryDirectory() as tables:

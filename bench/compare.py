@@ -131,7 +131,7 @@ async def _read(bootstrap: str, tp: TopicPartition) -> Records:
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     )
-    found: defaultdict[str, list[Written]] = defaultdict(list)
+    by_session: defaultdict[str, list[Written]] = defaultdict(list)
     await consumer.start()
     try:
         consumer.assign([tp])
@@ -140,10 +140,10 @@ async def _read(bootstrap: str, tp: TopicPartition) -> Records:
             for record in (await consumer.getmany(tp, timeout_ms=200)).get(tp, ()):
                 headers = {name: value.decode() for name, value in record.headers}
                 written = Written(headers, json.loads(record.value))
-                found[record.key.decode()].append(written)
+                by_session[record.key.decode()].append(written)
     finally:
         await consumer.stop()
-    return found
+    return by_session
 
 
 def main() -> None:

@@ -117,8 +117,8 @@ async def measure(url: str | None, rounds: int) -> dict[str, float]:
         "kept_in_a_long_session": (long, everything),
     }
     figures: dict[str, float] = {"messages": len(sample)}
-    for name, (records, kept) in cases.items():
-        costs = [await microseconds(records, kept, store) for _ in range(rounds)]
+    for name, (records, policy) in cases.items():
+        costs = [await microseconds(records, policy, store) for _ in range(rounds)]
         figures[f"{name}_us"] = round(statistics.median(costs), 1)
     await store.drop(0)
     await store.stop()

@@ -113,7 +113,7 @@ class Pipeline:
         async with self._redis.pipeline(transaction=False) as asking:
             for key in self._positions:
                 asking.hget(key, "offset")
-            return [int(found or 0) for found in await asking.execute()]
+            return [int(position or 0) for position in await asking.execute()]
 
     async def watch(self) -> None:
         """Note positions as they come, until cancelled."""
@@ -125,9 +125,9 @@ class Pipeline:
             while True:
                 writer.write(self._look)
                 for seen in self.seen:
-                    while (found := replies.gets()) is False:
+                    while (reply := replies.gets()) is False:
                         replies.feed(await reader.read(4_096))
-                    position = int(found or 0)
+                    position = int(reply or 0)
                     if not seen or seen[-1][0] < position:
                         seen.append((position, time.perf_counter()))
                 await asyncio.sleep(_LOOK_S)
@@ -248,14 +248,14 @@ async def _records(bootstrap: str) -> list[tuple[int, int, int]]:
     parts = [TopicPartition(_EVENTS, number) for number in range(workload.PARTITIONS)]
     consumer.assign(parts)
     ends = await consumer.end_offsets(parts)
-    found: list[tuple[int, int, int]] = []
+    places: list[tuple[int, int, int]] = []
     while any([await consumer.position(tp) < ends[tp] for tp in parts]):
         for tp, batch in (await consumer.getmany(timeout_ms=200)).items():
             for record in batch:
                 source = int(dict(record.headers)["src_offset"])
-                found.append((tp.partition, record.offset, source))
+                places.append((tp.partition, record.offset, source))
     await consumer.stop()
-    return found
+    return places
 
 
 def delays(
@@ -268,13 +268,13 @@ def delays(
     `records` are as of `_records`; `seen` has, by partition, positions and when each was seen.
     A record is readable from the first position past its offset. Others' records do not count.
     """
-    found: list[float] = []
+    delays_ms: list[float] = []
     for partition, offset, source in records:
         handed = handed_over.get((partition, source))
         if handed is not None:
             place = bisect_right(seen[partition], offset, key=lambda one: one[0])
-            found.append((seen[partition][place][1] - handed) * 1_000)
-    return sorted(found)
+            delays_ms.append((seen[partition][place][1] - handed) * 1_000)
+    return sorted(delays_ms)
 
 
 async def at_rate(
@@ -319,16 +319,16 @@ async def measure(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshne
         before = await made.derived()
         done = await steady.publish(made.bootstrap, _SOURCE, messages, _WARM_RATE, loads.warm_s)
         await made.caught_up(before + done.messages)
-        found = [await at_rate(made, messages, rate, loads.seconds) for rate in loads.rates]
+        steps = [await at_rate(made, messages, rate, loads.seconds) for rate in loads.rates]
         if loads.shares:
             print(f"from a backlog: {bound:,.0f} messages/s", flush=True)
             highest = await highest_load(made, messages, bound)
             print(f"highest load into Redis: {highest:,.0f} messages/s")
-            found += [
+            steps += [
                 await at_rate(made, messages, share * highest, loads.seconds, share)
                 for share in loads.shares
             ]
-    return found
+    return steps
 
 
 async def run(loads: Loads) -> list[Freshness]:
@@ -345,15 +345,15 @@ async def run(loads: Loads) -> list[Freshness]:
 async def on(stack: LocalStack, folder: Path, loads: Loads) -> list[Freshness]:
     """Measure on a stack; tell, and return what was found."""
     stack.start(["kafka", "redis"])
-    found = await measure(stack, folder, loads)
-    for each in found:
+    steps = await measure(stack, folder, loads)
+    for each in steps:
         share = "" if each.share is None else f"{each.share:.0%} of it, "
         print(
             f"  at {share}{each.rate:,.0f}/s: p50 {each.p50_ms} ms, p95 {each.p95_ms} ms, "
             f"p99 {each.p99_ms} ms of {each.counted:,} records "
             f"(publisher late: p99 {each.publisher_late_p99_ms} ms)"
         )
-    return found
+    return steps
 
 
 def main() -> None:
@@ -368,8 +368,8 @@ def main() -> None:
     if shares is None:
         shares = [] if given.rates else [0.1, 0.5, 0.9]
     loads = Loads(given.rates, shares, given.seconds, given.backlog, _NEW_BROKER_S)
-    found = asyncio.run(run(loads))
-    print(json.dumps([each._asdict() for each in found]))
+    steps = asyncio.run(run(loads))
+    print(json.dumps([each._asdict() for each in steps]))
 
 
 if __name__ == "__main__":

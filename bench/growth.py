@@ -32,25 +32,25 @@ _ENDS = 10
 
 def cost_us(sessions: int, at_work: int = AT_WORK) -> float:
     """Return the CPU microseconds per message with so many open sessions."""
-    found = apart("bench.state", "cost", "--sessions", str(sessions), "--at-work", str(at_work))
-    return float(found["cpu_us_per_message"])
+    measured = apart("bench.state", "cost", "--sessions", str(sessions), "--at-work", str(at_work))
+    return float(measured["cpu_us_per_message"])
 
 
 def measure(rounds: int) -> float:
     """Return the cost with many sessions divided by that with few."""
-    found = costs((FEW, MANY), AT_WORK, rounds)
-    few, many = found[FEW], found[MANY]
+    by_size = costs((FEW, MANY), AT_WORK, rounds)
+    few, many = by_size[FEW], by_size[MANY]
     print(f"{few:.1f} µs per message with {FEW:,} sessions, {many:.1f} with {MANY:,}")
     return round(many / few, 3)
 
 
 def costs(sizes: Sequence[int], at_work: int, rounds: int) -> dict[int, float]:
     """Return the median cost for each number of open sessions."""
-    found: defaultdict[int, list[float]] = defaultdict(list)
+    by_size: defaultdict[int, list[float]] = defaultdict(list)
     for number in range(rounds):
         for sessions in sizes if number % 2 == 0 else reversed(sizes):
-            found[sessions].append(cost_us(sessions, at_work))
-    return {sessions: round(statistics.median(found[sessions]), 1) for sessions in sizes}
+            by_size[sessions].append(cost_us(sessions, at_work))
+    return {sessions: round(statistics.median(by_size[sessions]), 1) for sessions in sizes}
 
 
 def growth_of(steps: Sequence[float]) -> float:

@@ -115,16 +115,16 @@ async def _run(url: str, case: Case, run: int, seconds: float, stack: LocalStack
 async def _in_topic(bootstrap: str) -> set[str]:
     reader = KafkaLog(KafkaOptions(bootstrap)).reader(AGENT_MESSAGES.name, range(PARTITIONS))
     await reader.start()
-    found: set[str] = set()
+    uuids: set[str] = set()
     for partition in range(PARTITIONS):
         position, end = await reader.bounds(partition)
         reader.seek(partition, position)
         while position < end:
             batch = await reader.poll(partition, _READ, 1)
-            found.update(json_codec.loads(each.value or b"")["uuid"] for each in batch.records)
+            uuids.update(json_codec.loads(each.value or b"")["uuid"] for each in batch.records)
             position = batch.position
     await reader.stop()
-    return found
+    return uuids
 
 
 async def _measure(

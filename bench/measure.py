@@ -93,8 +93,8 @@ class Broker:
     async def delete(self, names: Sequence[str]) -> None:
         """Delete topics, if they are there."""
         there = set(await self._admin.list_topics())
-        if found := [name for name in names if name in there]:
-            await self._admin.delete_topics(found)
+        if existing := [name for name in names if name in there]:
+            await self._admin.delete_topics(existing)
 
     async def committed(self, group: str, topic: str = SOURCE) -> int:
         """Return how many messages of a topic a group has committed."""

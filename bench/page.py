@@ -142,9 +142,9 @@ async def look(address: str, seconds: float) -> None:
         await page.wait_for_selector(".live[data-state=live]")
         await asyncio.sleep(3)
         summary = await page.locator("#summary").inner_text()
-        found = await page.evaluate(MEASURE, seconds * 1_000)
+        measured = await page.evaluate(MEASURE, seconds * 1_000)
         await browser.close()
-    frames = sorted(found["frames"][1:])
+    frames = sorted(measured["frames"][1:])
     spot = {
         part: frames[min(int(len(frames) * part), len(frames) - 1)] for part in (0.5, 0.95, 0.99)
     }
@@ -154,7 +154,7 @@ async def look(address: str, seconds: float) -> None:
         f"frame: median {spot[0.5]:.0f} ms, p95 {spot[0.95]:.0f} ms, p99 {spot[0.99]:.0f} ms, "
         f"longest {frames[-1]:.0f} ms; {short:.1%} under 50 ms"
     )
-    print(f"texts written: {found['writes']:,}; elements made: {len(found['made'])}")
+    print(f"texts written: {measured['writes']:,}; elements made: {len(measured['made'])}")
 
 
 def main() -> None:

@@ -74,13 +74,13 @@ async def _measure(page: Page, bootstrap: str, messages: int, rate: float) -> li
     await asyncio.sleep(2)
     written: list[list[float]] = await page.evaluate("window.written")
     delays, place = [], 0
-    for percent, at in sent:
-        found = next(
+    for percent, sent_ms in sent:
+        matching = next(
             (index for index in range(place, len(written)) if written[index][0] == percent), None
         )
-        if found is not None:
-            delays.append(written[found][1] - at)
-            place = found + 1
+        if matching is not None:
+            delays.append(written[matching][1] - sent_ms)
+            place = matching + 1
     return delays
 
 

@@ -31,20 +31,20 @@ def cost(pid: int) -> Cost:
         except OSError:  # it ended meanwhile
             continue
         ticks += sum(map(int, stat.rpartition(")")[2].split()[_UTIME:_CSTIME]))
-        found = [line for line in status.splitlines() if line.startswith("VmHWM:")]
-        peak_kib += int(found[0].split()[1]) if found else 0
+        peaks = [line for line in status.splitlines() if line.startswith("VmHWM:")]
+        peak_kib += int(peaks[0].split()[1]) if peaks else 0
     return Cost(ticks / _TICKS, peak_kib / 1024)
 
 
 def _tree(pid: int) -> list[int]:
-    found = [pid]
-    for each in found:
+    pids = [pid]
+    for each in pids:
         for children in Path(f"/proc/{each}/task").glob("*/children"):
             try:
-                found += map(int, children.read_text(encoding="ascii").split())
+                pids += map(int, children.read_text(encoding="ascii").split())
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def load() -> float:
@@ -65,5 +65,5 @@ def apart(module: str, *arguments: str) -> dict[str, Any]:
         cwd=ROOT,
         env=dict(our_environment()),
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures

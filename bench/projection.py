@@ -51,7 +51,7 @@ def records(messages: int) -> list[list[LogRecord]]:
     for message in islice(workload.read(workload.cached(messages)), messages):
         some = sent[message.partition]
         some.append(LogRecord(len(some), message.at_ms, message.key, message.value, ()))
-    found = []
+    by_partition = []
     for partition in range(workload.PARTITIONS):
         place = InputPartition(partition, workload.PARTITIONS, workload.PARTITIONS)
         state = PartitionState(Rules(bundled()), DeriveConfig(), place)
@@ -64,8 +64,8 @@ def records(messages: int) -> list[list[LogRecord]]:
                 derived.append(
                     LogRecord(len(derived), at_ms, record.key, record.value, record.headers)
                 )
-        found.append(derived)
-    return found
+        by_partition.append(derived)
+    return by_partition
 
 
 def _cpu_s(pid: int) -> float:
@@ -109,8 +109,8 @@ async def measure(
     batches, store.asked = 0, 0
     began, cpu, redis_cpu = time.perf_counter(), time.process_time(), _cpu_s(redis_pid)
     for begin in range(0, max(map(len, log)), size):
-        for projector, found in zip(projectors, log, strict=True):
-            some = found[begin : begin + size]
+        for projector, logged in zip(projectors, log, strict=True):
+            some = logged[begin : begin + size]
             if some:
                 await projector.apply(Batch(some, some[-1].offset + 1))
                 batches += 1
@@ -137,14 +137,14 @@ def run(messages: int, sizes: Sequence[int]) -> list[Result]:
         stack = LocalStack(Path(name))
         try:
             redis = stack.start(["redis"])["redis"]
-            found = []
+            measured = []
             for size in sizes:
                 url, pid = redis.address, redis.process.pid
-                found.append(asyncio.run(measure(log, size, url, pid)))
-                print(", ".join(f"{what} {figure}" for what, figure in found[-1].items()))
+                measured.append(asyncio.run(measure(log, size, url, pid)))
+                print(", ".join(f"{what} {figure}" for what, figure in measured[-1].items()))
         finally:
             stack.stop()
-    return found
+    return measured
 
 
 def main() -> None:

@@ -70,16 +70,16 @@ def say(text: str) -> None:
 
 def chosen(names: Sequence[str]) -> list[System]:
     """Return the systems that run here: all, or those named, without what is missing."""
-    found = []
+    systems = []
     for system in SYSTEMS:
         if names and system.name not in names and system.name != OUR_NAME:
             continue
         missing = system.missing()
         if missing is None:
-            found.append(system)
+            systems.append(system)
         else:
             say(f"without {system.title}: {missing}")
-    return found
+    return systems
 
 
 async def fill(broker: Broker, size: Size) -> None:
@@ -220,8 +220,8 @@ async def at_half_load(stack: LocalStack, folder: Path, size: Size) -> float:
     """Measure freshness at half load, p99 in ms, on the broker that has just been at work."""
     say("\nfrom publishing to readable in Redis:")
     loads = freshness.Loads((), (0.5,), size.fresh_s, size.messages // 5, freshness.USED_BROKER_S)
-    found = await freshness.on(stack, folder, loads)
-    return found[0].p99_ms
+    steps = await freshness.on(stack, folder, loads)
+    return steps[0].p99_ms
 
 
 async def bench(size: Size, names: Sequence[str]) -> int:

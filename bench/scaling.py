@@ -50,7 +50,7 @@ def system(row: Row) -> System:
 
 async def measure(size: Size, rows: Sequence[Row]) -> Mapping[Row, Sequence[Measured]]:
     """Return the runs of each row."""
-    found: defaultdict[Row, list[Measured]] = defaultdict(list)
+    by_row: defaultdict[Row, list[Measured]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         async with filled_broker(stack_in(folder), size) as broker:
@@ -63,9 +63,9 @@ async def measure(size: Size, rows: Sequence[Row]) -> Mapping[Row, Sequence[Meas
             for turn in range(size.runs):
                 for row in rows if turn % 2 == 0 else reversed(rows):
                     number += 1
-                    found[row].append(await one(broker, system(row), number, folder, job, size))
+                    by_row[row].append(await one(broker, system(row), number, folder, job, size))
                     await broker.delete(await broker.left_over(f"-{folder.name}"))
-    return found
+    return by_row
 
 
 def figures_of(runs: Sequence[Measured]) -> dict[str, Any]:

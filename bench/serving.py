@@ -116,9 +116,9 @@ class Writer:
             offset = self._offsets[partition]
             self._offsets[partition] += 1
             parts[partition].append(LogRecord(offset, now_ms, name.encode(), value, headers))
-        for partition, found in enumerate(parts):
+        for partition, logged in enumerate(parts):
             projector = self._projectors[partition]
-            await projector.apply(Batch(found, self._offsets[partition]))
+            await projector.apply(Batch(logged, self._offsets[partition]))
             await projector.report_heartbeat(
                 ProjectorHeartbeat(now_ms, self._offsets[partition], 0)
             )
@@ -212,15 +212,15 @@ async def measure_route(
     path, headers = route
     await ask(port, path, headers, time.monotonic() + 0.5)
     before, began_s = cost(pid).cpu_s, time.monotonic()
-    found = await asyncio.gather(
+    askers = await asyncio.gather(
         *(ask(port, path, headers, began_s + seconds) for _ in range(_ASKERS))
     )
     taken_s = time.monotonic() - began_s
-    delays_s = sorted(delay for each in found for delay in each.delays_s)
+    delays_s = sorted(delay for each in askers for delay in each.delays_s)
     return {
         "route": name,
-        "statuses": sorted({status for each in found for status in each.statuses}),
-        "bytes": found[0].length,
+        "statuses": sorted({status for each in askers for status in each.statuses}),
+        "bytes": askers[0].length,
         "requests_per_s": round(len(delays_s) / taken_s),
         "p50_ms": round(_part(delays_s, 0.5) * 1_000, 1),
         "p99_ms": round(_part(delays_s, 0.99) * 1_000, 1),
@@ -261,7 +261,7 @@ class Reader(asyncio.Protocol):
         self.events += data.count(_EVENT)
         if self._is_sampled:
             now_ms = SystemClock().now_ms()
-            self.delays_ms += [now_ms - int(found) for found in _TIME.findall(data)]
+            self.delays_ms += [now_ms - int(sent_ms) for sent_ms in _TIME.findall(data)]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note that it is gone."""
@@ -315,7 +315,7 @@ async def measure(url: str, sessions: int, seconds: float, readers: int, updates
     await writer.start()
     began_s = time.monotonic()
     await writer.begin(sessions)
-    found: Result = {
+    figures: Result = {
         "sessions": sessions,
         "updates_per_s": updates,
         "filled_s": round(time.monotonic() - began_s, 1),
@@ -352,17 +352,17 @@ async def measure(url: str, sessions: int, seconds: float, readers: int, updates
         }
         for name, route in routes.items():
             result = await measure_route(port, server.pid, name, route, seconds)
-            found["routes"].append(result)
+            figures["routes"].append(result)
             print(json.dumps(result), file=sys.stderr, flush=True)
         for count in (1, readers // 10, readers):
             result = await measure_feed(port, server.pid, count, seconds)
-            found["feed"].append(result)
+            figures["feed"].append(result)
             print(json.dumps(result), file=sys.stderr, flush=True)
     finally:
         growing.cancel()
         server.terminate()
         server.wait()
-    return found
+    return figures
 
 
 async def _answers(port: int) -> None:
@@ -388,12 +388,12 @@ def main() -> None:
         stack = LocalStack(Path(name) / "stack")
         try:
             url = stack.start(["redis"])["redis"].address
-            found = uvloop.run(
+            figures = uvloop.run(
                 measure(url, chosen.sessions, chosen.seconds, chosen.readers, chosen.updates)
             )
         finally:
             stack.stop()
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

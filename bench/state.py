@@ -103,7 +103,9 @@ def templates(share: float = 0.5) -> list[Template]:
     stored: dict[str, dict[str, bytes]] = defaultdict(dict)
     for session_id, values in list(by_session.items())[:TEMPLATES]:
         some = values[: max(int(len(values) * share), 1)]
-        state.apply([_message(offset + at, session_id, value) for at, value in enumerate(some)])
+        state.apply(
+            [_message(offset + index, session_id, value) for index, value in enumerate(some)]
+        )
         offset += len(some)
         for key, part in state.finish(offset).changes.items():
             names = codec.loads(key)
@@ -169,19 +171,19 @@ def rss_mib() -> float:
 
 def measure_sizes() -> Result:
     """Measure bytes and keys per session: at its begin, in the middle of its life, at its end."""
-    found: Result = {}
+    sizes: Result = {}
     for label, share in (("first message", 0.0), ("middle of life", 0.5), ("end of life", 1.0)):
         kinds = templates(share)
         values = [kind.value_bytes for kind in kinds]
         keys = [sum(len(key) for key, _ in entries_of(0, [kind])) for kind in kinds]
-        found[label] = {
+        sizes[label] = {
             "value_bytes_median": round(statistics.median(values)),
             "value_bytes_mean": round(statistics.mean(values)),
             "value_bytes_largest": max(values),
             "keys_mean": round(statistics.mean(len(kind.parts) for kind in kinds), 1),
             "key_bytes_mean": round(statistics.mean(keys)),
         }
-    return found
+    return sizes
 
 
 def loaded_state(sessions: int, kinds: list[Template]) -> PartitionState:
@@ -258,7 +260,7 @@ def measure_long(messages: int) -> list[float]:
     A batch has 100 messages. Every 200th is a boundary, so that what is kept of those grows too.
     """
     collect_young_garbage()
-    state, name, found = new_state(), session_name(1), []
+    state, name, costs_us = new_state(), session_name(1), []
     for step in range(0, messages, LONG_STEP):
         each = []
         for begin in range(step, step + LONG_STEP, _LONG_BATCH):
@@ -266,10 +268,10 @@ def measure_long(messages: int) -> list[float]:
                 (_reading if number % _BOUNDARY_EVERY else _boundary)(number, name)
                 for number in range(begin, begin + _LONG_BATCH)
             ]
-            some = [_message(begin + at, name, line) for at, line in enumerate(lines)]
+            some = [_message(begin + index, name, line) for index, line in enumerate(lines)]
             each.append(_cost_us(state, some))
-        found.append(round(statistics.median(each), 2))
-    return found
+        costs_us.append(round(statistics.median(each), 2))
+    return costs_us
 
 
 async def measure_restore(sessions: int, bootstrap: str, topic: str) -> Result:
@@ -350,7 +352,7 @@ def table(rows: list[Result]) -> str:
     """Return rows of figures for people, named by their first."""
     names = list(rows[0])
     cells = [names, *([str(row[name]) for name in names] for row in rows)]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(names))]
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
         for line in cells

@@ -65,8 +65,8 @@ class System(NamedTuple):
         """Return what of it is missing on this machine, and what to do; None where it can run."""
         if self.name in ("quix_eos", "raw_confluent") and not PEERS_PYTHON.exists():
             return "bench/.venv is missing: run `make bench-setup`"
-        if self.name == "kafka_streams_eos_v2" and (found := _missing_java()):
-            return found
+        if self.name == "kafka_streams_eos_v2" and (missing_java := _missing_java()):
+            return missing_java
         return None
 
     def command(self, job: Job) -> Command:
@@ -97,8 +97,8 @@ SYSTEMS: Final = (
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE" not in name}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    inherited = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE" not in name}
+    return {**inherited, "PYTHONPATH": str(ROOT)}
 
 
 def is_compiled() -> bool:

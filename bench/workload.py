@@ -155,9 +155,9 @@ def describe(messages: Iterator[Message]) -> dict[str, object]:
     sizes: list[int] = []
     kinds: Counter[str] = Counter()
     span: dict[bytes, list[int]] = {}
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         sizes.append(len(message.value))
-        span.setdefault(message.key, [at, at])[1] = at
+        span.setdefault(message.key, [index, index])[1] = index
         body = codec.loads(message.value)
         kinds["/".join(body[name] for name in ("type", "subtype") if name in body)] += 1
     sizes.sort()

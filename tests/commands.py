@@ -21,9 +21,9 @@ def command_environment(settings: Mapping[str, str]) -> dict[str, str]:
     Services that are not named are at port 1, where nothing is: never those of a developer.
     """
     given = {"BOOTSTRAP_SERVERS": "127.0.0.1:1", "REDIS_URL": "redis://127.0.0.1:1/0", **settings}
-    kept = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
+    inherited = {name: value for name, value in os.environ.items() if "CONTEXTGAUGE_" not in name}
     plain = {"COLUMNS": "200", "TERM": "dumb", "NO_COLOR": "1"}
-    return kept | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
+    return inherited | plain | {f"CONTEXTGAUGE_{name}": value for name, value in given.items()}
 
 
 def listen_to_signals() -> None:

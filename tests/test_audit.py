@@ -4,10 +4,14 @@ from tools.audit import Audited, page_packages, python_packages
 
 
 def test_a_known_vulnerability_is_named_with_what_mends_it() -> None:
-    found = {"id": "PYSEC-2024-1", "fix_versions": ["2.1"]}
+    vulnerability = {"id": "PYSEC-2024-1", "fix_versions": ["2.1"]}
     report = {
         "dependencies": [
-            {"name": "one", "version": "2.0", "vulns": [found, {"id": "X-2", "fix_versions": []}]},
+            {
+                "name": "one",
+                "version": "2.0",
+                "vulns": [vulnerability, {"id": "X-2", "fix_versions": []}],
+            },
             {"name": "two", "version": "1.0", "vulns": []},
             {"name": "three", "skip_reason": "not found"},
         ]

@@ -21,9 +21,9 @@ COMPILED_RUN = bool(os.environ.get("CHECK_COMPILED"))
 @pytest.mark.parametrize("path", hatch_build.MODULES)
 def test_a_run_is_compiled_or_pure_as_a_whole(path: str) -> None:
     name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    found = importlib.import_module(name).__file__ or ""
-    assert (not found.endswith(".py")) == COMPILED_RUN
-    assert Path(found).is_relative_to(ROOT / "build") == COMPILED_RUN
+    file = importlib.import_module(name).__file__ or ""
+    assert (not file.endswith(".py")) == COMPILED_RUN
+    assert Path(file).is_relative_to(ROOT / "build") == COMPILED_RUN
 
 
 def test_the_version_names_the_build() -> None:

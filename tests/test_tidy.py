@@ -216,16 +216,16 @@ def test_product_code_has_no_private_words() -> None:
 
 
 def test_docs_have_no_private_words() -> None:
-    found = {
+    private = {
         _name(path): words
         for path, text in _texts()
         if path.relative_to(ROOT).parts[0] in READ_BY_USERS and (words := _private_words(text))
     }
-    assert found == {}
+    assert private == {}
 
 
 def test_test_names_have_no_private_words() -> None:
-    found = [
+    private = [
         f"{_name(path)}:{node.lineno} {node.name}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
         for node in _nodes(path)
@@ -233,7 +233,7 @@ def test_test_names_have_no_private_words() -> None:
         and node.name.startswith("test_")
         and _private_words(node.name.replace("_", " "))
     ]
-    assert found == []
+    assert private == []
 
 
 def _private_words(text: str) -> list[str]:
@@ -270,14 +270,14 @@ def test_the_local_broker_accepts_the_largest_messages_of_the_topics() -> None:
 
 @pytest.mark.extended
 def test_nothing_stray_in_any_file() -> None:
-    found = [
+    stray = [
         f"{path.relative_to(ROOT)}: {what}: {match.group()[:40]}"
         for path, text in _texts()
         if path != Path(__file__)
         for pattern, what in STRAY
         if (match := pattern.search(text)) is not None
     ]
-    assert not found
+    assert not stray
 
 
 def test_no_link_leads_out_of_the_repository() -> None:

@@ -30,10 +30,14 @@ def python_packages(report: dict[str, Any]) -> Audited:
     packages = report["dependencies"]
     known = [each for each in packages if "skip_reason" not in each]
     vulnerable = tuple(
-        f"{each['name']} {each['version']}: {found['id']}"
-        + (f", fixed in {', '.join(found['fix_versions'])}" if found["fix_versions"] else "")
+        f"{each['name']} {each['version']}: {vulnerability['id']}"
+        + (
+            f", fixed in {', '.join(vulnerability['fix_versions'])}"
+            if vulnerability["fix_versions"]
+            else ""
+        )
         for each in known
-        for found in each["vulns"]
+        for vulnerability in each["vulns"]
     )
     return Audited(len(known), len(packages) - len(known), vulnerable)
 
@@ -42,8 +46,10 @@ def page_packages(report: dict[str, Any]) -> Audited | None:
     """Read npm's report; None where npm could not ask."""
     if "vulnerabilities" not in report or "metadata" not in report:
         return None
-    found = report["vulnerabilities"]
-    vulnerable = tuple(f"{name}: {each['severity']}" for name, each in sorted(found.items()))
+    vulnerabilities = report["vulnerabilities"]
+    vulnerable = tuple(
+        f"{name}: {each['severity']}" for name, each in sorted(vulnerabilities.items())
+    )
     return Audited(report["metadata"]["dependencies"]["total"], 0, vulnerable)
 
 

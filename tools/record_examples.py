@@ -186,13 +186,13 @@ async def examples() -> dict[str, Any]:
         control=_control(session, last_ms),
         commands=LogCommandSink(log, CONTEXT_COMMANDS.name),
     )
-    found = {name: await api.json(path.format(session)) for name, path in PATHS.items()}
+    answers = {name: await api.json(path.format(session)) for name, path in PATHS.items()}
     entry = views.partitions[views.generation, 0].held.live[-1]
     position = feed_id(views.generation, views.offsets)
     for name, (method, path, body) in _CHANGES.items():
         answer = await api.client.request(method, path.format(session), json=body)
-        found[name] = answer.json()
-    return {**found, "listen": encoded(b"record", position, entry.document).decode()}
+        answers[name] = answer.json()
+    return {**answers, "listen": encoded(b"record", position, entry.document).decode()}
 
 
 if __name__ == "__main__":

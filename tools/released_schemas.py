@@ -84,7 +84,7 @@ def _of_kafka(channel: Document) -> tuple[Any, Any]:
 def _of_message(
     place: str, old: Document, new: Document, shape: Document, there: Document
 ) -> Iterator[str]:
-    kept = Comparison(old, new, "kept")
+    comparison = Comparison(old, new, "kept")
     parts = {
         "payload": (shape.get("payload"), there.get("payload")),
         "headers": (shape.get("headers"), there.get("headers")),
@@ -93,7 +93,7 @@ def _of_message(
     for part, (had, has) in parts.items():
         # One that is named is compared by itself.
         if had is not None and (had != has or "$ref" not in had):
-            yield from kept.of(f"{place}: {part}", had, has or {})
+            yield from comparison.of(f"{place}: {part}", had, has or {})
     if shape.get("contentType") != there.get("contentType"):
         yield f"{place}: is {there.get('contentType')} now"
 

@@ -31,8 +31,8 @@ def results_of(
     runs = [(*case, run) for case, run in zip(cases, contender.run(cases), strict=True)]
     size = len(conversations)
     return [
-        measured(contender.name, runs[at * size : (at + 1) * size], goal)
-        for at, goal in enumerate(goals)
+        measured(contender.name, runs[index * size : (index + 1) * size], goal)
+        for index, goal in enumerate(goals)
     ]
 
 

@@ -196,13 +196,15 @@ class FortyLines:
         lines = [*self._lines, *(line for _, line in said)]
         while _characters(lines) > goal * CHARACTERS_PER_TOKEN and len(lines) > 1:
             # The oldest of the agent's goes first.
-            del lines[next((at for at, each in enumerate(lines) if each.speaker != "User"), 0)]
+            del lines[
+                next((index for index, each in enumerate(lines) if each.speaker != "User"), 0)
+            ]
         cut, room = len(messages), goal - _characters(lines) // CHARACTERS_PER_TOKEN
         while cut > 1 and (room := room - ESTIMATE.message(messages[cut - 1])) >= 0:
             cut -= 1
         while cut < len(messages) and messages[cut].results:
             cut += 1
-        leaving = {id(line) for at, line in said if at < cut}
+        leaving = {id(line) for index, line in said if index < cut}
         former = {id(line) for line in self._lines}
         self._lines = [each for each in lines if id(each) in leaving | former]
         summary = "\n".join(written(each, None) for each in self._lines)
@@ -212,16 +214,18 @@ class FortyLines:
     def _said(messages: Sequence[Message], first: int) -> list[tuple[int, Line]]:
         """Return lines, each with the place of its message; `first` is that of the first one."""
         said = [
-            (at, each) for at, message in enumerate(messages, first) for each in lines_of([message])
+            (index, each)
+            for index, message in enumerate(messages, first)
+            for each in lines_of([message])
         ]
         lines: list[tuple[int, Line]] = []
-        for (at, each), (_, following) in zip(
+        for (index, each), (_, following) in zip(
             said, [*said[1:], (0, Line("Agent", ""))], strict=True
         ):
-            lines.append((at, Line(each.speaker, each.text[: _CHARACTERS[each.speaker]])))
+            lines.append((index, Line(each.speaker, each.text[: _CHARACTERS[each.speaker]])))
             asks = following.speaker == "User" and len(following.text) <= _SHORT
             if asks and each.speaker == "Agent" and len(each.text) > _CHARACTERS["Agent"]:
-                lines.append((at, Line("Agent", each.text[-_QUESTION:])))
+                lines.append((index, Line("Agent", each.text[-_QUESTION:])))
         return lines
 
 

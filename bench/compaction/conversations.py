@@ -218,9 +218,9 @@ class _Writer:
             lines.append(self._say("spec_filler"))
         for entry in self.rng.sample(self.phrases["spec"], 4):
             text = _unmarked(entry[0].format(**self._values()))
-            at = self.rng.randrange(len(lines) + 1)
-            lines.insert(at, text.text)
-            place = f"{at / len(lines):.1f} of the specification"
+            index = self.rng.randrange(len(lines) + 1)
+            lines.insert(index, text.text)
+            place = f"{index / len(lines):.1f} of the specification"
             self.facts.append(Fact("spec", text.needles, entry[1], place))
         numbered = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
         return _Scene("\n".join((self.phrases["spec_title"], *numbered)))
@@ -344,6 +344,6 @@ def all_conversations(seed: int, sizes: Sequence[int]) -> list[Conversation]:
     """Return a conversation of each language in each format; sizes take turns."""
     pairs = [(language, each) for each in FORMATS for language in LANGUAGES]
     return [
-        generate(seed, language, each, sizes[at % len(sizes)])
-        for at, (language, each) in enumerate(pairs)
+        generate(seed, language, each, sizes[index % len(sizes)])
+        for index, (language, each) in enumerate(pairs)
     ]

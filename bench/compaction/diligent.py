@@ -21,19 +21,19 @@ class Line(NamedTuple):
 
 def diligent(lines: Sequence[Line], limit_characters: int | None = None) -> str:
     """Return a summary; under a limit, the oldest of what the agent said goes first."""
-    kept = [
+    texts = [
         each.text
         if each.speaker == "Summary"
         else written(each, None if each.speaker == "User" else 200)
         for each in lines
         if each.speaker != "Error" and each.text.strip()
     ]
-    agent = [at for at, text in enumerate(kept) if text.startswith("Agent: ")]
-    while limit_characters is not None and sum(map(len, kept)) + len(kept) > limit_characters:
+    agent = [index for index, text in enumerate(texts) if text.startswith("Agent: ")]
+    while limit_characters is not None and sum(map(len, texts)) + len(texts) > limit_characters:
         if not agent:
-            return "\n".join(kept)[-limit_characters:]
-        kept[agent.pop(0)] = ""
-    return "\n".join(each for each in kept if each)
+            return "\n".join(texts)[-limit_characters:]
+        texts[agent.pop(0)] = ""
+    return "\n".join(each for each in texts if each)
 
 
 def written(line: Line, characters: int | None) -> str:

@@ -35,11 +35,11 @@ class Fact:
         if not self.ordered:
             return all(each in text for each in self.needles)
         first, second = self.needles
-        at = text.find(first)
-        while at >= 0:
-            if second in text[(end := at + len(first)) : end + NEAR]:
+        index = text.find(first)
+        while index >= 0:
+            if second in text[(end := index + len(first)) : end + NEAR]:
                 return True
-            at = text.find(first, at + 1)
+            index = text.find(first, index + 1)
         return False
 
     def is_answered_by(self, text: str) -> bool:

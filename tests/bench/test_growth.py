@@ -74,6 +74,6 @@ async def test_the_highest_load_is_the_last_that_does_not_fall_behind(
 
     monkeypatch.setattr(steady, "publish", publish)
     message = Message(0, 0, b"", b"")
-    found = await highest_load(cast("Pipeline", Made()), repeat(message), 1_600.0)
+    load = await highest_load(cast("Pipeline", Made()), repeat(message), 1_600.0)
     assert tried == [800.0, 400.0, 600.0, 700.0]
-    assert found == 600.0
+    assert load == 600.0

@@ -14,7 +14,12 @@ from bench.run import table, verdict
 
 
 def ran(*samples: tuple[float, int, float]) -> Ran:
-    return Ran(0.0, [Sample(at, count, cpu, 2 * cpu) for at, count, cpu in samples], 50.0, 0.5)
+    return Ran(
+        0.0,
+        [Sample(sampled_s, count, cpu, 2 * cpu) for sampled_s, count, cpu in samples],
+        50.0,
+        0.5,
+    )
 
 
 def measured(system: str, rate: float, cpu: float = 10.0) -> Measured:
@@ -82,6 +87,6 @@ def test_a_record_is_readable_from_the_first_position_past_it() -> None:
     seen = [[(5, 1.0), (8, 2.0), (12, 3.5)], [(1, 9.0)]]
     handed_over = {(0, 100): 0.5, (0, 101): 0.75, (1, 100): 8.0}
 
-    found = delays([(0, 7, 100), (0, 8, 101), (1, 0, 100), (1, 0, 999)], handed_over, seen)
+    delays_ms = delays([(0, 7, 100), (0, 8, 101), (1, 0, 100), (1, 0, 999)], handed_over, seen)
 
-    assert found == [1_000.0, 1_500.0, 2_750.0]
+    assert delays_ms == [1_000.0, 1_500.0, 2_750.0]

@@ -47,18 +47,18 @@ def ours(messages: list[workload.Message]) -> list[Facts]:
 
 def theirs(messages: list[workload.Message]) -> list[Facts]:
     stored: dict[bytes, bytes] = {}
-    found: list[Facts] = []
+    facts: list[Facts] = []
     for message in messages:
         key = message.key
         derived = derive(stored.get(key), message.value, key.decode(), message.at_ms)
         if derived is None:
             continue
         stored[key] = derived.state
-        found += [
+        facts += [
             (out.record_id, out.kind, out.subject, number, derived.time, _plain(out.data))
             for number, out in enumerate(derived.records, derived.sequence)
         ]
-    return found
+    return facts
 
 
 def _plain(data: object) -> object:

@@ -51,8 +51,8 @@ async def test_answers_are_read_to_their_end() -> None:
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    found = await ask(port, "/", "", asyncio.get_running_loop().time() + 0.05)
-    assert found.statuses == {200}
-    assert found.length == 5
-    assert found.delays_s
+    answers = await ask(port, "/", "", asyncio.get_running_loop().time() + 0.05)
+    assert answers.statuses == {200}
+    assert answers.length == 5
+    assert answers.delays_s
     server.close()

@@ -199,7 +199,7 @@ async def _moved(world: World) -> None:
             for p in range(world.kit.partitions)
         ]
         moves.write_text(json.dumps({"version": 1, "partitions": places}))
-        named = [{name: at[name] for name in ("topic", "partition")} for at in places]
+        named = [{name: place[name] for name in ("topic", "partition")} for place in places]
         elected.write_text(json.dumps({"partitions": named}))
         base = ("--bootstrap-server", brokers.direct)
         await asyncio.to_thread(

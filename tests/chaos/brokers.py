@@ -139,7 +139,7 @@ class Brokers:
     """The cluster, with a wire before each broker."""
 
     def __init__(self, folder: Path, ports: Sequence[int]) -> None:
-        quads = [ports[at : at + 4] for at in range(0, 12, 4)]
+        quads = [ports[index : index + 4] for index in range(0, 12, 4)]
         self.nodes = {
             node: Broker(node, folder / str(node), quad)
             for node, quad in zip(NODES, quads, strict=True)
@@ -184,13 +184,13 @@ class Brokers:
     async def _is_whole(self) -> bool:
         try:
             async with self.admin() as admin:
-                found = await admin.describe_cluster()
+                cluster = await admin.describe_cluster()
                 topics = await admin.describe_topics(None)
         except Exception:  # noqa: BLE001 -- brokers that are just starting give every kind of error
             return False
         partitions = [part for topic in topics for part in topic["partitions"]]
         in_sync = all(len(part["isr"]) == len(part["replicas"]) for part in partitions)
-        return len(found["brokers"]) == len(NODES) and in_sync
+        return len(cluster["brokers"]) == len(NODES) and in_sync
 
     def admin(self) -> "Admin":
         """Return a client of administration: `async with brokers.admin() as admin`."""
@@ -199,8 +199,10 @@ class Brokers:
     async def leader(self, topic: str, partition: int) -> int:
         """Return the node that leads a partition."""
         async with self.admin() as admin:
-            (found,) = await admin.describe_topics([topic])
-        return next(int(p["leader"]) for p in found["partitions"] if p["partition"] == partition)
+            (description,) = await admin.describe_topics([topic])
+        return next(
+            int(p["leader"]) for p in description["partitions"] if p["partition"] == partition
+        )
 
     async def coordinator(self, group: str) -> int:
         """Return the node that coordinates a group."""
@@ -238,10 +240,10 @@ async def until_answers(brokers: Brokers, node: int) -> None:
     async def is_back() -> bool:
         try:
             async with Admin(f"127.0.0.1:{brokers.nodes[node].direct}") as admin:
-                found = await admin.describe_cluster()
+                cluster = await admin.describe_cluster()
         except Exception:  # noqa: BLE001 -- as above
             return False
-        return any(broker["node_id"] == node for broker in found["brokers"])
+        return any(broker["node_id"] == node for broker in cluster["brokers"])
 
     await until(is_back)
 

@@ -128,13 +128,13 @@ class ServiceUnderTest:
 
     async def read(self, topic: str) -> list[LogRecord]:
         """Return the committed records of a topic."""
-        found: list[LogRecord] = []
+        records: list[LogRecord] = []
         for number in range(PARTITIONS):
             async with started(self.log.reader(topic, [number])) as reader:
                 first, end = await reader.bounds(number)
                 async for batch in read_range(reader, SystemClock(), number, first, end):
-                    found += batch.records
-        return found
+                    records += batch.records
+        return records
 
     async def entries(self) -> list[CommandData]:
         """Return the log of commands."""

@@ -42,7 +42,9 @@ async def _read_up_to_end(world: World, size: int) -> None:
         if not checkpoint.exists():
             return False
         positions = codec.loads(checkpoint.read_bytes())["files"]
-        return any(at["inode"] == inode and at["offset"] == size for at in positions)
+        return any(
+            position["inode"] == inode and position["offset"] == size for position in positions
+        )
 
     await world.until(so, "the publisher reads the file")
 

@@ -215,14 +215,14 @@ async def _hostile_batches(world: World) -> None:
 
 def _cut(file: Path, size: int) -> int:
     """Cut whole batches off the end of a segment, at least `size` bytes; return how many."""
-    data, places, at = file.read_bytes(), [], 0
-    while at + _BATCH_HEADER_BYTES <= len(data):
-        places.append(at)
-        at += _BATCH_HEADER_BYTES + int.from_bytes(data[at + 8 : at + 12])
-    kept = max((place for place in places if place <= len(data) - size), default=0)
+    data, places, offset = file.read_bytes(), [], 0
+    while offset + _BATCH_HEADER_BYTES <= len(data):
+        places.append(offset)
+        offset += _BATCH_HEADER_BYTES + int.from_bytes(data[offset + 8 : offset + 12])
+    left = max((place for place in places if place <= len(data) - size), default=0)
     with file.open("r+b") as target:
-        target.truncate(kept)
-    return len(data) - kept
+        target.truncate(left)
+    return len(data) - left
 
 
 async def _truncated(name: str, world: World) -> None:

@@ -118,11 +118,11 @@ def compare_records(
     """
     problems: list[str] = []
     for partition, (part, expected) in enumerate(zip(placed, right, strict=True)):
-        found = [item.record for item in part]
-        wanted = list(expected)[len(expected) - len(found) :] if to_end else list(expected)
-        if found == wanted:
+        records = [item.record for item in part]
+        wanted = list(expected)[len(expected) - len(records) :] if to_end else list(expected)
+        if records == wanted:
             continue
-        counts = Counter(record.id for record in found)
+        counts = Counter(record.id for record in records)
         ids = {record.id for record in wanted}
         kinds = {
             "missing": len(ids - set(counts)),
@@ -130,7 +130,7 @@ def compare_records(
             "unexpected": len(set(counts) - ids),
         }
         if not any(kinds.values()):
-            in_order = [record.id for record in found] == [record.id for record in wanted]
+            in_order = [record.id for record in records] == [record.id for record in wanted]
             kinds = {"different": 1} if in_order else {"out of order": 1}
         listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
         problems.append(f"records of partition {partition}: {listed} (of {len(wanted)})")

@@ -116,11 +116,11 @@ async def _keys_lost(world: World) -> None:
         for end in world.dice.sample(_KEYS, len(_KEYS)):
             active = (await world.views.generations()).active
             base = f"{world.key_prefix}:{{{active}:*}}:"
-            found = sorted([key async for key in redis.scan_iter(match=base + end, count=1_000)])
-            if not found:
+            keys = sorted([key async for key in redis.scan_iter(match=base + end, count=1_000)])
+            if not keys:
                 world.note(f"there is no key {end}")
                 continue
-            key = world.dice.choice(found)
+            key = world.dice.choice(keys)
             world.note(f"unlink {key.decode(errors='replace')}")
             reports = world.fleet.warnings().total()
             await redis.unlink(key)

@@ -64,15 +64,15 @@ async def _run(world: World, fault: Fault, outcome: Outcome) -> None:
 def chosen(names: str, *, has_brokers: bool) -> list[Fault]:
     """Return the faults whose names contain one of the words, separated by commas; all for none."""
     words = [word.strip() for word in names.split(",") if word.strip()]
-    found = [
+    faults = [
         fault
         for fault in FAULTS.values()
         if (not words or any(_fits(word, fault) for word in words))
         and (has_brokers or not fault.needs_brokers)
     ]
-    if not found:
+    if not faults:
         raise SystemExit(f"no fault has a name with {names!r}: --list shows them")
-    return found
+    return faults
 
 
 def _fits(word: str, fault: Fault) -> bool:

@@ -93,10 +93,10 @@ class Services:
 
     def environment(self) -> dict[str, str]:
         """Return the settings with which workers connect."""
-        found = {"CONTEXTGAUGE_REDIS_URL": f"redis://127.0.0.1:{self.wire.port}/0"}
+        variables = {"CONTEXTGAUGE_REDIS_URL": f"redis://127.0.0.1:{self.wire.port}/0"}
         if self._kafka is not None:
-            return found | {"CONTEXTGAUGE_BOOTSTRAP_SERVERS": self._kafka}
-        return found | {
+            return variables | {"CONTEXTGAUGE_BOOTSTRAP_SERVERS": self._kafka}
+        return variables | {
             "CONTEXTGAUGE_BOOTSTRAP_SERVERS": self.brokers.wired,
             "CONTEXTGAUGE_KAFKA_SECURITY_PROTOCOL": "sasl_plaintext",
             "CONTEXTGAUGE_KAFKA_SASL_MECHANISM": "PLAIN",

@@ -75,14 +75,14 @@ async def test_a_doubled_record_a_lost_view_and_a_lost_message_are_violations(
 
 def test_what_differs_is_named() -> None:
     right = [record for part in expected(samples()) for record in part][:4]
-    for found, named in (
+    for records, named in (
         (right, []),
         (right[1:], ["1 missing"]),
         ([*right, right[-1]], ["1 doubled"]),
         ([right[1], right[0], *right[2:]], ["1 out of order"]),
         ([replace(right[0], time_ms=1), *right[1:]], ["1 different"]),
     ):
-        placed = [[LoggedRecord(at, None, record) for at, record in enumerate(found)]]
+        placed = [[LoggedRecord(offset, None, record) for offset, record in enumerate(records)]]
         wanted = [f"records of partition 0: {kind} (of 4)" for kind in named]
         assert compare_records(placed, [right], to_end=False) == wanted
 

@@ -65,9 +65,9 @@ projects = ["/srv/*"]
 
 @pytest.fixture
 async def model() -> AsyncIterator[SummaryServer]:
-    found = SummaryServer()
-    async with web_server(found.handle) as found.url:
-        yield found
+    server = SummaryServer()
+    async with web_server(server.handle) as server.url:
+        yield server
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def workers(
         "CONTEXTGAUGE_GROUP_PREFIX": prefix,
         "CONTEXTGAUGE_SESSION_TIMEOUT_MS": str(SESSION_TIMEOUT_MS),
     }
-    found = {
+    processes = {
         name: WorkerProcess(
             command,
             {
@@ -123,8 +123,8 @@ def workers(
             ("project", "project"),
         )
     }
-    yield found
-    for worker in found.values():
+    yield processes
+    for worker in processes.values():
         worker.discard()
         logger.warning("%s", worker.log()[-4_000:])
 
@@ -315,10 +315,10 @@ async def test_faults_leave_one_outcome_of_each_command(
             print(number, fault, f"{course.recovery_s[fault][-1]:.2f} s", flush=True)  # noqa: T201 -- the long form's progress
             if asyncio.get_running_loop().time() > end_s:
                 break
-        kept = RedisConversations(stack.services()["redis"].address, key_prefix)
-        await kept.start()
-        await check(service, kept, course.sessions)
-        await kept.stop()
+        conversations = RedisConversations(stack.services()["redis"].address, key_prefix)
+        await conversations.start()
+        await check(service, conversations, course.sessions)
+        await conversations.stop()
     finally:
         print(course.table(), flush=True)  # noqa: T201 -- the long form's figures
     for worker in workers.values():

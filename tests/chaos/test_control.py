@@ -118,9 +118,9 @@ class Receivers:
 
 @pytest.fixture
 async def receivers() -> AsyncIterator[Receivers]:
-    found = Receivers()
-    async with web_server(found.handle) as found.url:
-        yield found
+    receiving = Receivers()
+    async with web_server(receiving.handle) as receiving.url:
+        yield receiving
 
 
 @pytest.fixture
@@ -157,10 +157,10 @@ def worker(
     if request.param == "redis":
         environment["CONTEXTGAUGE_REDIS_URL"] = request.getfixturevalue("redis_url")
         environment["CONTEXTGAUGE_KEY_PREFIX"] = request.getfixturevalue("key_prefix")
-    found = WorkerProcess("control", environment, tmp_path / "control.log")
-    receivers.worker = found
-    yield found
-    found.discard()
+    process = WorkerProcess("control", environment, tmp_path / "control.log")
+    receivers.worker = process
+    yield process
+    process.discard()
 
 
 class Writer:

@@ -185,8 +185,8 @@ class Freshness:
 
     async def _is_at(self, partition: int, end: int) -> bool:
         active = (await self._views.generations()).active
-        found = await self._views.position(active, partition) if active else None
-        return found is not None and found.offset >= end
+        position = await self._views.position(active, partition) if active else None
+        return position is not None and position.offset >= end
 
     def take(self) -> str:
         """Return the figures so far, and begin anew."""
@@ -218,7 +218,7 @@ async def records_in(kit: DeriveKit, views: RedisViews, generation: int) -> int:
     """Return how many records a generation was folded from."""
     stats = [await views.stats(generation, partition) for partition in range(kit.partitions)]
     name = PARTITION_FIELD.encode()
-    return sum(view_codec.decode(PartitionView, found[name]).records for found in stats)
+    return sum(view_codec.decode(PartitionView, counts[name]).records for counts in stats)
 
 
 @pytest.mark.long

@@ -160,9 +160,9 @@ class Fleet:
     def warnings(self) -> Counter[str]:
         """Count what all workers warned of, by the line's text and the kind of its error."""
         return Counter(
-            found
+            warning
             for path in sorted(self._folder.glob("*.log"))
-            for found in _warnings_of(path.read_text(errors="replace"))
+            for warning in _warnings_of(path.read_text(errors="replace"))
         )
 
 

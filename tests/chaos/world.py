@@ -190,14 +190,14 @@ class World:
 
     def take(self, count: int) -> list[tuple[str, bytes]]:
         """Return the stream's next messages."""
-        found = []
+        taken = []
         for _ in range(count):
             message = self.next_message()
             value = message.named()
             if self._number % _BROKEN_EVERY == 0:
                 value = b"no message: %d" % self._number
-            found.append((message.session_id, value))
-        return found
+            taken.append((message.session_id, value))
+        return taken
 
     def next_message(self) -> SimulatedMessage:
         """Return the stream's next message."""
@@ -225,8 +225,8 @@ class World:
             self.fleet.tend()
             try:
                 async with asyncio.timeout(20 * PATIENCE):
-                    found = done()
-                    if found if isinstance(found, bool) else await found:
+                    is_done = done()
+                    if is_done if isinstance(is_done, bool) else await is_done:
                         return
             except ViolationError:
                 raise
@@ -253,7 +253,7 @@ class World:
         if active is None:
             return []
         found = [await self.views.position(active, p) for p in range(self.kit.partitions)]
-        return [at.offset if at is not None else -1 for at in found]
+        return [position.offset if position is not None else -1 for position in found]
 
     async def progress(self) -> None:
         """Wait until every partition has moved since now: the fault before has been got over."""

@@ -248,16 +248,16 @@ class CompactionAnswers(RecordFacts):
                 elif isinstance(record.data, ContextReading):
                     epochs[-1].append(record)
             counted = {
-                at
-                for at, begin in enumerate(begins)
+                index
+                for index, begin in enumerate(begins)
                 if begin and isinstance(begin.data, CompactBoundary)
-                if epochs[at - 1] and epochs[at]
+                if epochs[index - 1] and epochs[index]
             }
-            for at, epoch in enumerate(epochs if counted else ()):
+            for index, epoch in enumerate(epochs if counted else ()):
                 for number, record in enumerate(epoch):
                     step = used_of(record) - used_of(epoch[number - 1]) if number else None
-                    since = number + 1 if at in counted else None
-                    until = len(epoch) - number if at + 1 in counted else None
+                    since = number + 1 if index in counted else None
+                    until = len(epoch) - number if index + 1 in counted else None
                     placed.append((record, since, until, step))
         return placed
 

@@ -66,10 +66,10 @@ def high(values: Iterable[float | None], share: float, digits: int = 0) -> float
     known = sorted(each for each in values if each is not None)
     if not known:
         return None
-    at = share * (len(known) - 1)
-    low = floor(at)
+    rank = share * (len(known) - 1)
+    low = floor(rank)
     upper = known[min(low + 1, len(known) - 1)]
-    return rounded(known[low] + (upper - known[low]) * (at - low), digits)
+    return rounded(known[low] + (upper - known[low]) * (rank - low), digits)
 
 
 def total(values: Iterable[float | None]) -> float | None:

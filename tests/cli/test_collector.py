@@ -18,9 +18,9 @@ def test_young_cycles_are_found_and_old_objects_left_alone() -> None:
         dropped = weakref.ref(_Cycle())
         young, _, rounds_until_all = gc.get_threshold()
         # Some more than one look through young objects waits for.
-        kept = [[number] for number in range(young + 10_000)]
+        objects = [[number] for number in range(young + 10_000)]
         assert dropped() is None
         assert rounds_until_all > 1_000_000
     finally:
         gc.set_threshold(*before)
-        del kept
+        del objects

@@ -71,15 +71,15 @@ def test_a_worker_that_is_behind_or_stopped_is_reported(
     monkeypatch: pytest.MonkeyPatch, age_ms: int | None, behind: int | None, note: str
 ) -> None:
     reported_ms = None if age_ms is None else SystemClock().now_ms() - age_ms
-    kept = conversation(is_cut=False)._replace(behind=behind, reported_ms=reported_ms)
-    shown = _shown(monkeypatch, kept)
+    stored = conversation(is_cut=False)._replace(behind=behind, reported_ms=reported_ms)
+    shown = _shown(monkeypatch, stored)
     assert note in " ".join(shown.split())
     assert ("contextgauge conversations" in shown) == bool(note)
 
 
 def test_all_messages_are_shown_with_markers_that_expand(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = conversation(is_cut=False)
-    shown = re.sub(r"~[\d,]+ tokens", "~N tokens", _shown(monkeypatch, kept, "--all"))
+    stored = conversation(is_cut=False)
+    shown = re.sub(r"~[\d,]+ tokens", "~N tokens", _shown(monkeypatch, stored, "--all"))
     assert shown.splitlines()[:5] == [
         "Context: 1/6 msgs (~0%)",
         "    1  user       turn 0",
@@ -89,7 +89,7 @@ def test_all_messages_are_shown_with_markers_that_expand(monkeypatch: pytest.Mon
     ]
     assert shown.count("tokens freed") == 3
     long = "# Task\n" + "Mend the checkout. " * 9
-    fold = ConversationFold(kept)
+    fold = ConversationFold(stored)
     fold.add({"type": "system", "subtype": "compact_boundary", "uuid": "b"}, 90)
     summary: dict[str, Json] = {"role": "user", "content": long}
     fold.add({"type": "user", "uuid": "s", "isCompactSummary": True, "message": summary}, 91)
@@ -122,17 +122,17 @@ def _shown(monkeypatch: pytest.MonkeyPatch, kept: SessionConversation, *options:
 
 
 def test_the_difference_from_the_reported_size_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = conversation(is_cut=False)
-    shown = _shown(monkeypatch, kept)
-    found = re.findall(r"^ *([^\n:|]+): (~?)([\d,]+) tokens", shown, re.MULTILINE)
-    estimated = {name for name, mark, tokens in found if mark or tokens == "0"}
+    stored = conversation(is_cut=False)
+    shown = _shown(monkeypatch, stored)
+    cells = re.findall(r"^ *([^\n:|]+): (~?)([\d,]+) tokens", shown, re.MULTILINE)
+    estimated = {name for name, mark, tokens in cells if mark or tokens == "0"}
     sums = {"Current", "Together", "Conversation", "Not accounted for"}
-    assert estimated == {*sums, *breakdown(kept)}
+    assert estimated == {*sums, *breakdown(stored)}
     assert re.search(r"\(~\d+\.\d%\)", shown)
     assert re.search(r"Usage  \[[#.]+\]  ~\d+%", shown)
-    rows = {name: tokens for name, _, tokens in found}
+    rows = {name: tokens for name, _, tokens in cells}
     sizes = {name: int(tokens.replace(",", "")) for name, tokens in rows.items()}
-    parts = [sizes[name] for name in breakdown(kept)]
+    parts = [sizes[name] for name in breakdown(stored)]
     assert sizes["Current"] == sizes["Together"] == sum(parts)
     reported = sizes["Reported, as in `contextgauge status`"]
     assert sizes["Not accounted for"] == reported - sum(parts) > 0

@@ -85,8 +85,8 @@ def test_waiting_shows_the_summary_where_the_conversation_is_kept(
 ) -> None:
     assert DONE.receipt is not None
     plane.log.answer = replace(DONE, receipt={**DONE.receipt, "number": 1})
-    kept = OneConversation(plane.session, kept_conversation())
-    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: kept)
+    store = OneConversation(plane.session, kept_conversation())
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: store)
     shown = plane.run("compact", plane.session, "--wait").stdout.splitlines()
     assert shown[3:5] == ['Summary: "So far."', f"+{'-' * 48}+"]
     assert "| Active Messages       4                        |" in shown
@@ -328,12 +328,12 @@ def test_a_text_is_deleted_after_a_confirmation(plane: Plane) -> None:
 def test_a_text_without_figures_can_be_deleted_by_its_whole_id(
     plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = OneConversation("gone-from-the-views", kept_conversation())
-    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: kept)
+    store = OneConversation("gone-from-the-views", kept_conversation())
+    monkeypatch.setattr(wiring, "redis_conversations", lambda _settings: store)
     plane.control.seen_ms = None
-    result = plane.run("forget", kept.session_id, "--yes")
+    result = plane.run("forget", store.session_id, "--yes")
     assert result.exit_code == 0, result.output
-    assert [each.session_id for each in plane.log.entries(kept.session_id)] == [kept.session_id]  # type: ignore[union-attr]
+    assert [each.session_id for each in plane.log.entries(store.session_id)] == [store.session_id]  # type: ignore[union-attr]
     assert "contextgauge conversations" in result.stderr
     assert "contextgauge control" not in result.stderr
     assert isinstance(plane.run("forget", "gone-from", "--yes").exception, StopError)

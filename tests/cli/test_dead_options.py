@@ -56,8 +56,8 @@ def test_an_invalid_address_is_rejected(text: str) -> None:
 
 def test_options_give_a_selection() -> None:
     assert selection(None, None, None, None, None, NOW_MS) == Selection()
-    found = selection(["0:1", "1:"], [Reason("not_json")], "2h", "1h", "s", NOW_MS)
-    assert found == Selection(
+    selected = selection(["0:1", "1:"], [Reason("not_json")], "2h", "1h", "s", NOW_MS)
+    assert selected == Selection(
         spans=(Span(0, 1, 2), Span(1, 0, None)),
         reasons=frozenset({"not_json"}),
         since_ms=NOW_MS - 2 * HOUR_MS,

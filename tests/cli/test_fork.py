@@ -87,8 +87,8 @@ def run(*arguments: str) -> Result:
 def shown(session: str | Path) -> dict[str, Any]:
     done = run("checkpoints", str(session), "--json")
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def counts(path: Path) -> tuple[int, int, int]:
@@ -100,9 +100,9 @@ def counts(path: Path) -> tuple[int, int, int]:
 
 
 def test_checkpoints_have_what_a_fork_would_hold(transcript: Path) -> None:
-    found = shown(SESSION[:8])  # without Redis, a session of this machine
-    assert (found["session_id"], found["file"]) == (SESSION, str(transcript))
-    first, second = found["checkpoints"]
+    listed = shown(SESSION[:8])  # without Redis, a session of this machine
+    assert (listed["session_id"], listed["file"]) == (SESSION, str(transcript))
+    first, second = listed["checkpoints"]
     assert (first["number"], first["trigger"], first["tokens_before"]) == (1, "auto", 167_000)
     assert first["before"] == {"messages": 2, "is_whole": True}
     assert second["after"] == {"messages": 1, "is_whole": True}
@@ -171,9 +171,9 @@ def test_of_several_sessions_in_a_folder_the_chosen_one_is_forked_where_it_is(ho
         add(path, *copied(name, LINES, cwd=f"/w/{name}"))
         add(path.with_suffix("") / "subagents" / "agent-a1.jsonl", *copied(name, LINES[1:2]))
     one = ("--session", "two")
-    found = json.loads(run("checkpoints", str(projects), *one, "--json").stdout)
-    assert found["file"] == str(projects / "-w-two" / "two.jsonl")
-    assert str(session_of(str(projects), "two").source.path) == found["file"]
+    listed = json.loads(run("checkpoints", str(projects), *one, "--json").stdout)
+    assert listed["file"] == str(projects / "-w-two" / "two.jsonl")
+    assert str(session_of(str(projects), "two").source.path) == listed["file"]
     done = run("fork", str(projects), "1", *one, "--install")
     (fork_id,) = done.stdout.split()
     assert (projects / "-w-two" / f"{fork_id}.jsonl").exists()
@@ -228,8 +228,8 @@ def test_a_session_goes_on_in_another_runtime(transcript: Path, home: Path) -> N
     (path,) = (home / ".codex" / "sessions").rglob(f"rollout-*{fork_id}.jsonl")
     assert counts(path)[:2] == (0, 1)
     assert shown(path)["forked_from"] == SESSION
-    found = json.loads(run("status", str(path), "--json").stdout)
-    assert found["identity"]["runtime"] == "codex"
+    status = json.loads(run("status", str(path), "--json").stdout)
+    assert status["identity"]["runtime"] == "codex"
 
 
 def test_a_fork_overwrites_nothing(transcript: Path, tmp_path: Path) -> None:

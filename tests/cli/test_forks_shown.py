@@ -16,8 +16,8 @@ OWN = {"trigger": "manual", "pre_tokens": 61_000}
 def _fork(path: Path, *own: Body) -> str:
     """Write a branch: a compaction and an answer that were copied, then lines of its own."""
     copied = [assistant("a", read=160_000), boundary(AUTO), user(), assistant("b", read=30_000)]
-    lines = [line(each, at, forkedFrom=ORIGIN) for at, each in enumerate(copied)]
-    lines += [line(each, 100 + at) for at, each in enumerate(own)]
+    lines = [line(each, number, forkedFrom=ORIGIN) for number, each in enumerate(copied)]
+    lines += [line(each, 100 + number) for number, each in enumerate(own)]
     add(path, *map(json.dumps, lines))
     return str(path)
 

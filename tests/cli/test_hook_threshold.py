@@ -120,8 +120,8 @@ print(found)
         assert hook.stdin is not None
         hook.stdin.write("\n")
         hook.stdin.flush()
-    found = [int(hook.communicate(timeout=PATIENCE_S)[0]) for hook in hooks]
-    assert sum(found) == 300
+    crossings = [int(hook.communicate(timeout=PATIENCE_S)[0]) for hook in hooks]
+    assert sum(crossings) == 300
 
 
 def test_figures_of_before_a_crossing_do_not_make_it_happen_again(

@@ -30,5 +30,5 @@ def test_a_terminal_obeys_nothing_of_json(command: Command, tmp_path: Path) -> N
             terminal.close()
         shown = terminal.received.decode()
         assert not re.search("[\x7f-\x9f\u202e\u2066]", shown)
-        found = re.findall(r"\{.*\}", shown)  # without the sign that it is reading
-        assert list(map(json.loads, found)) == list(map(json.loads, piped.splitlines()))
+        documents = re.findall(r"\{.*\}", shown)  # without the sign that it is reading
+        assert list(map(json.loads, documents)) == list(map(json.loads, piped.splitlines()))

@@ -273,7 +273,7 @@ def _schemas(part: Any) -> list[Any]:
         return [schema for each in part for schema in _schemas(each)]
     if not isinstance(part, dict):
         return []
-    found = [part[name] for name in ("schema", "headers", "payload") if name in part]
+    schemas = [part[name] for name in ("schema", "headers", "payload") if name in part]
     named = part.get("schemas", {}).values()
     rest = [each for name, each in part.items() if name not in {"schema", "schemas", "headers"}]
-    return [*found, *named, *_schemas(rest)]
+    return [*schemas, *named, *_schemas(rest)]

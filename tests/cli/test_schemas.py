@@ -62,8 +62,8 @@ def _event(data: ContextReading | SessionInfo) -> dict[str, Any]:
 
 
 def test_the_stored_schemas_match_the_code() -> None:
-    kept = {path.name: path.read_bytes() for path in KEPT.glob("*.json")}
-    assert kept == documents(), "stale: run make schemas"
+    stored = {path.name: path.read_bytes() for path in KEPT.glob("*.json")}
+    assert stored == documents(), "stale: run make schemas"
 
 
 def test_every_kind_has_a_schema() -> None:

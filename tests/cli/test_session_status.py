@@ -42,8 +42,8 @@ def printed(renderable: RenderableType, *, colour: bool = False) -> str:
 
 def bar_colour(text: str) -> str | None:
     """Return the colour of the first bar that is filled at all."""
-    found = re.search(r"\x1b\[(?:2;)?([0-9]+)m█", text)  # a stale row is dim too
-    return None if found is None else found[1]
+    match = re.search(r"\x1b\[(?:2;)?([0-9]+)m█", text)  # a stale row is dim too
+    return None if match is None else match[1]
 
 
 def leading(case: Case) -> ChainView:

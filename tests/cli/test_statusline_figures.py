@@ -60,7 +60,7 @@ def measured(
 
 
 def test_figures_of_a_view() -> None:
-    found = figures_of(
+    figures = figures_of(
         document(
             replace(ATTEMPT, started_ms=5, last_heartbeat_ms=7),
             model="m",
@@ -68,9 +68,9 @@ def test_figures_of_a_view() -> None:
             used_tokens=9,
         )
     )
-    assert (found.model, found.state, found.used_tokens) == ("m", "compacting", 9)
-    assert (found.attempt_started_ms, found.attempt_heartbeat_ms) == (5, 7)
-    assert (found.compactions, found.last_duration_ms) == (6, None)
+    assert (figures.model, figures.state, figures.used_tokens) == ("m", "compacting", 9)
+    assert (figures.attempt_started_ms, figures.attempt_heartbeat_ms) == (5, 7)
+    assert (figures.compactions, figures.last_duration_ms) == (6, None)
     unknown = figures_of(document())
     assert (unknown.model, unknown.state, unknown.used_tokens) == ("gpt-5", "unknown", None)
 
@@ -127,21 +127,21 @@ def test_tokens_until_compaction_are_those_of_the_window_from_claude_code() -> N
 
 
 def test_a_window_smaller_than_the_used_size_is_discarded() -> None:
-    found = measured(claude=ClaudeInput(window=50_000))
-    assert (found.window, found.window_source, found.used_percent) == (None, "exceeded", None)
+    figures = measured(claude=ClaudeInput(window=50_000))
+    assert (figures.window, figures.window_source, figures.used_percent) == (None, "exceeded", None)
     assert measured(claude=ClaudeInput(window=60_000)).used_percent == 100.0
 
 
 @pytest.mark.parametrize("window", [60_000, 60_001, 123_457, 199_999, 1_000_000])
 def test_a_percentage_is_floored_as_in_the_records(window: int) -> None:
-    found = measured(claude=ClaudeInput(window=window))
-    assert found.used_percent == used_percent(60_000, window)
+    figures = measured(claude=ClaudeInput(window=window))
+    assert figures.used_percent == used_percent(60_000, window)
 
 
 def test_without_a_measured_size_only_the_window_is_used() -> None:
     claude = ClaudeInput(window=5_000, used_tokens=900)
-    found = figures_of(document(model="m"), NO_POINTS, claude)
-    assert (found.state, found.used_tokens, found.window) == ("unknown", None, 5_000)
+    figures = figures_of(document(model="m"), NO_POINTS, claude)
+    assert (figures.state, figures.used_tokens, figures.window) == ("unknown", None, 5_000)
 
 
 def test_claude_code_input_is_parsed() -> None:

@@ -81,12 +81,12 @@ def expected(path: Path) -> dict[str, str | None]:
 
 def differences(line: str, right: dict[str, str | None], *, is_whole: bool) -> list[str]:
     """Return what a line shows, unmarked, that `status` does not; and what it leaves out."""
-    found = _LINE.fullmatch(line)
-    assert found is not None, line
+    match = _LINE.fullmatch(line)
+    assert match is not None, line
     wrong = []
     for name, figure in right.items():
-        shown = found[name]
-        if name == "compactions" and found["least"]:
+        shown = match[name]
+        if name == "compactions" and match["least"]:
             fits = int(shown) <= int(figure or 0) and not is_whole
         elif shown is not None and name in _MARKED and shown.startswith("~"):
             fits = not is_whole or shown == f"~{figure}" or figure is None

@@ -139,7 +139,7 @@ def _warning(records: list[Record], *thresholds: int, chain: str = "main") -> Re
 def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
     records: list[Record],
 ) -> None:
-    steps = [_warning(records, at) for at in (10, 20, 30, 40, 50, 60)]
+    steps = [_warning(records, percent) for percent in (10, 20, 30, 40, 50, 60)]
     start = next(each for each in records if isinstance(each.data, CompactionStart))
     start = replace(start, time_ms=NOW_MS)
     lines = _shown(timeline([*steps, _warning(records, 70, 80), start, steps[0]], 120)).splitlines()
@@ -159,7 +159,7 @@ def test_steps_below_70_percent_are_folded_and_later_crossings_are_not(
 
 
 def test_folded_steps_have_the_latest_time_as_on_the_page(records: list[Record]) -> None:
-    steps = [_warning(records, at) for at in (10, 20, 30)]
+    steps = [_warning(records, percent) for percent in (10, 20, 30)]
     steps[1] = replace(steps[1], time_ms=NOW_MS + 60_000)
     steps += [_warning(records, 40, chain="other"), replace(steps[2], time_ms=None)]
     shown = " ".join(_shown(timeline(steps, 120)).split())

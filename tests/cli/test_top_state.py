@@ -75,10 +75,10 @@ def test_enter_opens_and_escape_closes() -> None:
 def test_a_filter_is_typed_kept_and_dropped() -> None:
     typing = pressed("/", "q", "p", "é", "backspace")
     assert (typing.typing, typing.filter, typing.leaving) == (True, "qp", False)
-    kept = pressed("enter", chosen=typing)
-    assert (kept.typing, kept.filter) == (False, "qp")
+    filtered = pressed("enter", chosen=typing)
+    assert (filtered.typing, filtered.filter) == (False, "qp")
     assert pressed("escape", chosen=typing) == Chosen()
-    assert pressed("escape", chosen=kept) == Chosen()
+    assert pressed("escape", chosen=filtered) == Chosen()
     assert pressed("clear", chosen=typing).filter == ""
     assert pressed("up", chosen=typing) == typing
 

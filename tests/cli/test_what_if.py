@@ -85,14 +85,14 @@ def test_windows_and_thresholds_are_derived_again(command: Command, projects: Pa
 def test_the_engine_compacts_again(command: Command, projects: Path) -> None:
     value = document(command, "--strategy", "default,prune", "--goal", "30", str(projects))
     assert [each["strategy"] for each in value["settings"]] == ["default to 30%", "prune to 30%"]
-    kept = [
+    totals = [
         each["totals"]
         for model in value["models"]
         for each in model["settings"]
         if each["totals"]["pins"]
     ]
-    assert kept
-    assert all(each["pins_kept"] <= each["pins"] for each in kept)
+    assert totals
+    assert all(each["pins_kept"] <= each["pins"] for each in totals)
 
 
 @pytest.mark.extended

@@ -118,17 +118,17 @@ def variations(draw: st.DrawFn) -> bytes:
     """A usual message with some fields changed, at any depth."""
     body = json.loads(dump(draw(st.sampled_from(USUAL))))
     for _ in range(draw(st.integers(1, 4))):
-        at: Any = body
+        fields: Any = body
         while True:
-            inner = [name for name in at if isinstance(at[name], dict) and at[name]]
+            inner = [name for name in fields if isinstance(fields[name], dict) and fields[name]]
             if not inner or draw(st.booleans()):
                 break
-            at = at[draw(st.sampled_from(inner))]
-        name = draw(st.sampled_from([*at, *NAMES]))
+            fields = fields[draw(st.sampled_from(inner))]
+        name = draw(st.sampled_from([*fields, *NAMES]))
         if draw(st.booleans()):
-            at[name] = draw(VALUES)
+            fields[name] = draw(VALUES)
         else:
-            at.pop(name, None)
+            fields.pop(name, None)
     return json.dumps(body, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
 
 

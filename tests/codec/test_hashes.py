@@ -58,7 +58,7 @@ def test_a_cause_is_known_wherever_it_is() -> None:
         known = add(known, cause)
     others = [blake(b"other %d" % number) for number in range(1_300)]
     # Also hashes that stand there, but not at a multiple of their size.
-    others += [known.tail[at : at + 8] for at in range(1, 8)]
+    others += [known.tail[offset : offset + 8] for offset in range(1, 8)]
     for cause, is_there in [
         *((each, True) for each in causes),
         *((each, False) for each in others),
@@ -73,5 +73,5 @@ def test_a_cause_is_known_wherever_it_is() -> None:
 def test_the_last_entry_with_a_key_is_found(keys: list[bytes]) -> None:
     entries = b"".join(key + b"b" * 17 for key in keys)
     for key in (b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"):
-        last = max((at for at, own in enumerate(keys) if own == key), default=None)
+        last = max((index for index, own in enumerate(keys) if own == key), default=None)
         assert hashes.last_place(entries, 25, key) == (-1 if last is None else last * 25)

@@ -252,10 +252,10 @@ def test_a_null_header_is_like_a_missing_one(name: str) -> None:
         except VersionError as error:
             expected = str(error)
         try:
-            found: Any = read(null, value)
+            actual: Any = read(null, value)
         except VersionError as error:
-            found = str(error)
-        assert found == expected
+            actual = str(error)
+        assert actual == expected
 
 
 @pytest.mark.parametrize(("name", "content"), [("ce_sequence", b"many"), ("ce_time", b"noon")])

@@ -304,12 +304,14 @@ def test_a_summary_that_is_cut_keeps_beginning_and_end_and_says_how_much_is_left
     prose = "\n".join(f"> {number} " + "word " * 20 for number in range(100))
     read = read_text(compose(prose, Carried(), number=1, budget_tokens=600, counter=ESTIMATE))
     assert read is not None
-    kept, _, count = read.prose.partition("\n> [… ")
+    beginning, _, count = read.prose.partition("\n> [… ")
     count, _, end = count.partition(" characters of this summary are left out]\n")
-    assert kept.startswith("> 0 word")
+    assert beginning.startswith("> 0 word")
     assert end.startswith("> ")
     assert end.endswith(prose[-100:].strip())
-    assert len(kept) + len(end) + int(count.replace(",", "")) == pytest.approx(len(prose), abs=4)
+    assert len(beginning) + len(end) + int(count.replace(",", "")) == pytest.approx(
+        len(prose), abs=4
+    )
     again = read_text(compose(read.prose, Carried(), number=2, budget_tokens=300, counter=ESTIMATE))
     assert again is not None
     last = int(again.prose.partition("[… ")[2].partition(" ")[0].replace(",", ""))

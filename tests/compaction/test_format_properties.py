@@ -71,8 +71,8 @@ def drawn_block(
 ) -> tuple[int, int, AnyBlock]:
     """Draw a block of a kind: the positions of its message and of itself, and the block."""
     places = [
-        (at, index, block)
-        for at, message in enumerate(messages)
+        (number, index, block)
+        for number, message in enumerate(messages)
         for index, block in enumerate(message.blocks)
         if isinstance(block, kind)
     ]
@@ -86,12 +86,12 @@ def drawn_block(
 def test_a_changed_text_changes_nothing_else(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    at, index, block = drawn_block(data, messages, Text)
-    messages[at] = with_block(messages[at], index, replace(block, text=CHANGED))
+    number, index, block = drawn_block(data, messages, Text)
+    messages[number] = with_block(messages[number], index, replace(block, text=CHANGED))
     written = write_messages(copy.deepcopy(messages), name)
     changes = [each for each in differences(value, written) if not SIGNATURE.search(each[0])]
     assert [after for _, _, after in changes] == [CHANGED]
-    assert read_messages(written, name)[at].blocks[index] == Text(CHANGED)
+    assert read_messages(written, name)[number].blocks[index] == Text(CHANGED)
 
 
 @each_format
@@ -100,14 +100,14 @@ def test_a_changed_text_changes_nothing_else(name: FormatName, data: st.DataObje
 def test_changed_arguments_change_nothing_else(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    at, index, block = drawn_block(data, messages, ToolCall)
+    number, index, block = drawn_block(data, messages, ToolCall)
     arguments = json.dumps({"shortened": CHANGED}, separators=(",", ":"))
-    messages[at] = with_block(messages[at], index, replace(block, arguments=arguments))
+    messages[number] = with_block(messages[number], index, replace(block, arguments=arguments))
     written = write_messages(messages, name)
-    again = read_messages(written, name)[at].blocks[index]
+    again = read_messages(written, name)[number].blocks[index]
     assert again == replace(block, arguments=arguments)
-    untouched = [message for i, message in enumerate(messages) if i != at]
-    assert [m for i, m in enumerate(read_messages(written, name)) if i != at] == untouched
+    untouched = [message for i, message in enumerate(messages) if i != number]
+    assert [m for i, m in enumerate(read_messages(written, name)) if i != number] == untouched
     paths = [path for path, _, _ in differences(value, written)]
     other = [path for path in paths if not SIGNATURE.search(path)]
     assert [path for path in other if not ARGUMENTS.search(path)] == []
@@ -119,10 +119,10 @@ def test_changed_arguments_change_nothing_else(name: FormatName, data: st.DataOb
 def test_a_cleared_result_leaves_the_other_fields(name: FormatName, data: st.DataObject) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    at, index, block = drawn_block(data, messages, ToolResult)
-    messages[at] = with_block(messages[at], index, replace(block, content=(Text(CHANGED),)))
+    number, index, block = drawn_block(data, messages, ToolResult)
+    messages[number] = with_block(messages[number], index, replace(block, content=(Text(CHANGED),)))
     written = write_messages(messages, name)
-    again = read_messages(written, name)[at].blocks[index]
+    again = read_messages(written, name)[number].blocks[index]
     assert isinstance(again, ToolResult)
     assert (again.text, again.call_id, again.name) == (CHANGED, block.call_id, block.name)
     assert len(read_messages(written, name)) == len(messages)
@@ -136,13 +136,13 @@ def test_a_removed_block_leaves_the_others_as_they_came(
 ) -> None:
     value = data.draw(FORMATS[name])
     messages = read_messages(value, name)
-    places = [(at, i) for at, m in enumerate(messages) for i in range(len(m.blocks))]
+    places = [(number, i) for number, m in enumerate(messages) for i in range(len(m.blocks))]
     assume(places)
-    at, index = data.draw(st.sampled_from(places))
-    blocks = messages[at].blocks
-    assume(name != "openai-chat" or messages[at].role != "tool")  # a message is one result
+    number, index = data.draw(st.sampled_from(places))
+    blocks = messages[number].blocks
+    assume(name != "openai-chat" or messages[number].role != "tool")  # a message is one result
     left = blocks[:index] + blocks[index + 1 :]
-    written = write_messages([replace(messages[at], blocks=left)], name)
+    written = write_messages([replace(messages[number], blocks=left)], name)
     again = [block for message in read_messages(written, name) for block in message.blocks]
     assert len(again) == len(left)
     for block, original in zip(again, left, strict=True):

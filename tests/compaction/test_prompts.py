@@ -104,9 +104,9 @@ def test_summary_within_the_messages_is_quoted_unless_it_comes_as_the_previous_o
 
 
 def _fence(text: str) -> str:
-    found = re.search(r"<(data-[0-9a-f]{12}) first-request>", text)
-    assert found
-    return found[1]
+    match = re.search(r"<(data-[0-9a-f]{12}) first-request>", text)
+    assert match
+    return match[1]
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60), st.booleans())

@@ -111,14 +111,18 @@ def test_languages_without_spaces_are_found() -> None:
 def test_natural_questions_in_nine_languages_find_their_answers() -> None:
     """Among all of their messages and 300 pieces of English documents: recall at 3."""
     texts = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
-    pieces = [text[at : at + 900] for text in texts for at in range(0, len(text), 900)][:300]
+    pieces = [text[index : index + 900] for text in texts for index in range(0, len(text), 900)][
+        :300
+    ]
     history = [user(f"p{number}", each) for number, each in enumerate(pieces)]
     questions: dict[str, tuple[str, str]] = {}
     for name, language in LANGUAGES.items():
         for question, answer in language.pairs:
             questions[question] = name, f"m{len(history)}"
             history.append(user(f"m{len(history)}", answer))
-        history += [user(f"o{len(history)}{at}", each) for at, each in enumerate(language.others)]
+        history += [
+            user(f"o{len(history)}{index}", each) for index, each in enumerate(language.others)
+        ]
     right = Counter(
         name
         for question, (name, answer_id) in questions.items()

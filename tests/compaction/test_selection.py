@@ -115,9 +115,9 @@ def test_the_previous_summary_is_found_by_its_marker_not_by_its_text() -> None:
 
 def test_messages_that_the_caller_keeps_stay_with_their_calls() -> None:
     messages = ids([*session(6)])
-    kept = next(each.id for each in messages if each.results)
+    message_id = next(each.id for each in messages if each.results)
     division = select(
-        messages, keep_last=2, keep_tokens=None, counter=ESTIMATE, keep_ids=frozenset({kept})
+        messages, keep_last=2, keep_tokens=None, counter=ESTIMATE, keep_ids=frozenset({message_id})
     )
     assert [each.role for each in division.head] == ["system", "assistant", "tool"]
 
@@ -171,11 +171,11 @@ def test_the_result_of_a_providers_tool_stays_with_its_use() -> None:
 
 def test_a_paused_answer_stays_with_what_it_goes_on_with() -> None:
     use: Any = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
-    found: Any = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    answer: Any = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
     items: list[Any] = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [use]},
-        {"role": "assistant", "content": [found]},
+        {"role": "assistant", "content": [answer]},
         {"role": "assistant", "content": "So it is."},
     ]
     assert whole_cut(read_messages(items, "anthropic"), 2) == 1

@@ -47,8 +47,12 @@ def test_items_after_a_report_are_of_the_next_answer() -> None:
 
 
 def test_what_codex_reported_before_a_compaction_is_no_size_of_what_it_left() -> None:
-    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
-    payload = {"message": "", "replacement_history": [kept]}
+    message = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "kept"}],
+    }
+    payload = {"message": "", "replacement_history": [message]}
     compacted = {"type": "compacted", "payload": payload}
     assert contexts(GO, DONE, counted(1, 100), compacted, counted(1, 40)) == [None]
 

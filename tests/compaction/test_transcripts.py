@@ -72,11 +72,15 @@ def test_a_rollout_of_codex_gives_its_items() -> None:
 
 
 def test_a_replaced_history_of_codex_is_what_its_model_sees() -> None:
-    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
+    message = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "kept"}],
+    }
     value = lines(
-        {"type": "response_item", "payload": {**kept, "content": []}},
-        {"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}},
-        {"type": "response_item", "payload": kept},
+        {"type": "response_item", "payload": {**message, "content": []}},
+        {"type": "compacted", "payload": {"message": "", "replacement_history": [message]}},
+        {"type": "response_item", "payload": message},
     )
     assert [each.text for each in read_conversation(value).request.messages] == ["kept", "kept"]
 
@@ -144,8 +148,14 @@ def test_answers_of_another_api_in_lines_are_an_error_that_says_what_is_expected
 
 
 def test_a_rollout_of_codex_that_begins_with_a_replaced_history_is_read() -> None:
-    kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "kept"}]}
-    value = lines({"type": "compacted", "payload": {"message": "", "replacement_history": [kept]}})
+    message = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "kept"}],
+    }
+    value = lines(
+        {"type": "compacted", "payload": {"message": "", "replacement_history": [message]}}
+    )
     read = read_conversation(value)
     assert read.format == "openai-responses"
     assert [each.text for each in read.request.messages] == ["kept"]

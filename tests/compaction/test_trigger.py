@@ -44,12 +44,12 @@ def test_below_the_thresholds_nothing_is_done() -> None:
 
 
 def test_the_warning_comes_once_until_the_next_compaction() -> None:
-    at = replace(CALM, size_tokens=75_000)
-    state, decision = decide(TriggerState(), LIMITS, at)
+    request = replace(CALM, size_tokens=75_000)
+    state, decision = decide(TriggerState(), LIMITS, request)
     assert decision == Warn()
-    state, decision = decide(state, LIMITS, at)
+    state, decision = decide(state, LIMITS, request)
     assert decision == Idle("below_threshold")
-    _, decision = decide(compacted(state), LIMITS, at)
+    _, decision = decide(compacted(state), LIMITS, request)
     assert decision == Warn()
 
 
@@ -61,17 +61,17 @@ def test_at_the_threshold_a_compaction_is_due() -> None:
 
 
 def test_never_while_a_call_is_open() -> None:
-    at = replace(FULL, size_tokens=120_000, open_calls=True)
-    assert decide(TriggerState(), LIMITS, at)[1] == Idle("open_calls")
+    request = replace(FULL, size_tokens=120_000, open_calls=True)
+    assert decide(TriggerState(), LIMITS, request)[1] == Idle("open_calls")
 
 
 def test_a_request_that_fits_at_no_size_is_reported_once() -> None:
-    at = replace(FULL, size_tokens=99_000, smallest_tokens=LIMITS.usable_tokens)
-    state, decision = decide(TriggerState(), LIMITS, at)
+    request = replace(FULL, size_tokens=99_000, smallest_tokens=LIMITS.usable_tokens)
+    state, decision = decide(TriggerState(), LIMITS, request)
     assert decision == Unreachable()
-    assert decide(state, LIMITS, at)[1] == Idle("threshold_unreachable")
-    at = replace(at, smallest_tokens=LIMITS.usable_tokens - 1)
-    assert decide(state, LIMITS, at)[1] == Due(overflow=True)
+    assert decide(state, LIMITS, request)[1] == Idle("threshold_unreachable")
+    request = replace(request, smallest_tokens=LIMITS.usable_tokens - 1)
+    assert decide(state, LIMITS, request)[1] == Due(overflow=True)
 
 
 def test_thresholds_are_shares_of_what_can_be_changed() -> None:
@@ -102,15 +102,15 @@ def test_a_compactions_effect_is_awaited_before_the_next() -> None:
 
 def test_after_two_that_did_not_help_nothing_is_done_until_the_users_next_turn() -> None:
     state = TriggerState()
-    at = replace(FULL, size_tokens=92_000, effect_tokens=82_000)
+    request = replace(FULL, size_tokens=92_000, effect_tokens=82_000)
     for _ in range(2):
-        state, decision = decide(state, LIMITS, at)
+        state, decision = decide(state, LIMITS, request)
         assert decision == Due(overflow=False)
         state = compacted(state)
-    at = replace(at, size_tokens=95_000)
-    state, decision = decide(state, LIMITS, at)
+    request = replace(request, size_tokens=95_000)
+    state, decision = decide(state, LIMITS, request)
     assert decision == Idle("no_progress")
-    assert decide(state, LIMITS, replace(at, turns=2))[1] == Due(overflow=False)
+    assert decide(state, LIMITS, replace(request, turns=2))[1] == Due(overflow=False)
 
 
 def test_one_that_helped_ends_the_count() -> None:
@@ -159,12 +159,12 @@ def test_a_pause_is_over_where_the_clock_was_set_back() -> None:
 def test_a_request_that_does_not_fit_waits_for_no_pause_and_takes_the_floor(
     state: TriggerState,
 ) -> None:
-    at = replace(FULL, effect_tokens=None)
-    assert isinstance(decide(state, LIMITS, at)[1], Idle)
-    at = replace(at, size_tokens=LIMITS.usable_tokens)
-    assert decide(state, LIMITS, at)[1] == Due(overflow=True, floor=True)
+    request = replace(FULL, effect_tokens=None)
+    assert isinstance(decide(state, LIMITS, request)[1], Idle)
+    request = replace(request, size_tokens=LIMITS.usable_tokens)
+    assert decide(state, LIMITS, request)[1] == Due(overflow=True, floor=True)
     without = replace(LIMITS, floor=False)
-    assert isinstance(decide(state, without, at)[1], Idle)
+    assert isinstance(decide(state, without, request)[1], Idle)
 
 
 def test_a_tenth_of_what_can_be_changed_lies_between_two_compactions() -> None:
@@ -195,17 +195,17 @@ def test_compactions_without_effect_are_bounded_by_the_users_turns(
     for size, is_turn, is_open, outcome in steps:
         turns += is_turn
         unhelped = 0 if is_turn or size < LIMITS.compact_at_tokens else unhelped
-        at = replace(
+        request = replace(
             CALM,
             size_tokens=size,
             turns=turns,
             open_calls=is_open,
             effect_tokens=size,
         )
-        state, decision = decide(state, LIMITS, at)
+        state, decision = decide(state, LIMITS, request)
         if isinstance(decision, Due) and not decision.floor:
             if outcome == "f":
-                state = failed(state, at.now_ms)
+                state = failed(state, request.now_ms)
             else:
                 state = compacted(state)
                 unhelped += 1

@@ -48,9 +48,9 @@ async def test_another_message_or_compaction_is_another_context(
     await asked.note("s", "m1", 0)
     await asked.note("s", "m1", 0)
     await asked.note("s", last_id, compactions)
-    found = await asked.asked("s")
-    assert found is not None
-    assert (found.last_id, found.times) == (last_id, 1)
+    context = await asked.asked("s")
+    assert context is not None
+    assert (context.last_id, context.times) == (last_id, 1)
 
 
 @pytest.mark.service
@@ -65,8 +65,8 @@ async def test_the_documented_rights_suffice(redis_url: str, key_prefix: str) ->
             stores[user] = RedisAskedContexts(redis_url, key_prefix, access)
     for _ in range(2):
         await stores["server"].note("s", "m1", 0)
-    found = await stores["controller"].asked("s")
-    assert found is not None
-    assert found.is_waiting
+    context = await stores["controller"].asked("s")
+    assert context is not None
+    assert context.is_waiting
     for store in stores.values():
         await store.stop()

@@ -57,17 +57,17 @@ async def test_thresholds_without_a_session_go_to_every_partition(
     await sink.send([CommandEntry("e-1", 1, of_all), CommandEntry("e-2", 2, of_one)])
     await sink.stop()
     for partition in range(PARTITIONS):
-        found = read(await under_test.committed_records(partition, topic))
+        entries = read(await under_test.committed_records(partition, topic))
         own = [of_one] if partition == partition_of("s-1", PARTITIONS) else []
-        assert [entry.data for entry in found] == [of_all, *own]
+        assert [entry.data for entry in entries] == [of_all, *own]
 
 
 async def test_what_is_sent_at_once_is_there_when_send_returns(under_test: LogUnderTest) -> None:
     topic = await under_test.create("commands", 1)
     sink = LogCommandSink(under_test.log, topic)
     await asyncio.gather(*(sink.send([compact("s-1", number)]) for number in range(20)))
-    found = read(await under_test.committed_records(0, topic))
-    assert {entry.id for entry in found} == {f"e-{number}" for number in range(20)}
+    entries = read(await under_test.committed_records(0, topic))
+    assert {entry.id for entry in entries} == {f"e-{number}" for number in range(20)}
     await sink.stop()
 
 

@@ -92,7 +92,7 @@ async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str)
     await admin.start()
     resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
     (answer,) = await admin.describe_configs(resources)
-    found = {
+    by_topic = {
         name: {config[0]: config[1] for config in configs}
         for _, _, _, name, configs in answer.resources
     }
@@ -101,7 +101,7 @@ async def test_kafka_keeps_topics_as_they_are_described(kafka: str, prefix: str)
         for _, _, _, name, configs in answer.resources
     }
     for topic in topics:
-        configs = found[topic.name]
+        configs = by_topic[topic.name]
         assert configs["cleanup.policy"] == topic.cleanup
         assert int(configs["retention.ms"]) == topic.retention_ms
         assert int(configs["max.message.bytes"]) == topic.max_message_bytes

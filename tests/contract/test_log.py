@@ -67,10 +67,11 @@ async def test_a_committed_transaction_is_read_as_it_was_written(under_test: Log
 
 
 async def test_markers_take_offsets(under_test: LogUnderTest) -> None:
-    at = (under_test.topic, 0)
+    topic_partition = (under_test.topic, 0)
     async with under_test.transactional("a") as producer:
         ends = [
-            (await producer.commit([NewRecord(*at, b"key", value)]))[at] for value in (b"1", b"2")
+            (await producer.commit([NewRecord(*topic_partition, b"key", value)]))[topic_partition]
+            for value in (b"1", b"2")
         ]
     offsets = [record.offset for record in await under_test.committed_records()]
     assert offsets[1] > offsets[0] + 1
@@ -206,8 +207,8 @@ async def test_offsets_are_found_by_time(under_test: LogUnderTest) -> None:
     offsets = [record.offset for record in read]
     async with under_test.reading(0, 1) as reader:
         _, end = await reader.bounds(0)
-        found = [await reader.offset_at(0, ms) for ms in (-1, 1_000, 1_001, 2_000)]
-        assert found == [offsets[0], offsets[0], offsets[1], offsets[1]]
+        by_time = [await reader.offset_at(0, ms) for ms in (-1, 1_000, 1_001, 2_000)]
+        assert by_time == [offsets[0], offsets[0], offsets[1], offsets[1]]
         # A marker carries the time of its writing, which is now, and may be what is found.
         assert offsets[1] < await reader.offset_at(0, 2_400) <= offsets[2]
         assert offsets[1] < await reader.offset_at(0, 4_000) <= offsets[4]
@@ -267,7 +268,7 @@ async def test_a_record_that_is_too_large_is_refused(under_test: LogUnderTest) -
 async def test_a_transaction_is_checked_against_what_was_written_before_it(
     under_test: LogUnderTest,
 ) -> None:
-    at = (under_test.topic, 0)
+    topic_partition = (under_test.topic, 0)
     seen: list[tuple[int, list[bytes | None]]] = []
 
     async def approve(first: Mapping[tuple[str, int], int]) -> bool:
@@ -276,25 +277,28 @@ async def test_a_transaction_is_checked_against_what_was_written_before_it(
             values: list[bytes | None] = []
             position = 0
             async with asyncio.timeout(PATIENCE_S):
-                while position < first[at]:
+                while position < first[topic_partition]:
                     batch = await reader.poll(0, 10, 0.1)
                     values += [record.value for record in batch.records]
                     position = batch.position
-            assert await reader.poll(0, 10, 0.1) == Batch([], first[at])
+            assert await reader.poll(0, 10, 0.1) == Batch([], first[topic_partition])
         seen.append((position, values))
         return len(seen) > 1
 
     async with under_test.transactional("a") as producer:
-        await producer.commit([NewRecord(*at, b"key", b"earlier")])
+        await producer.commit([NewRecord(*topic_partition, b"key", b"earlier")])
         await under_test.write(b"in between")
-        both = [NewRecord(*at, b"key", b"one"), NewRecord(*at, b"key", b"two")]
+        both = [
+            NewRecord(*topic_partition, b"key", b"one"),
+            NewRecord(*topic_partition, b"key", b"two"),
+        ]
         assert await producer.commit(both, approve) is None
         assert await under_test.values() == [b"earlier", b"in between", b"behind it"]
         ends = await producer.commit([*both, NewRecord(under_test.topic, 1, None, b"")], approve)
     offsets = {record.value: record.offset for record in await under_test.committed_records()}
     assert ends is not None
     # The other record was written while the transaction was open, and its marker after that.
-    assert ends[at] >= offsets[b"two"] + 2
+    assert ends[topic_partition] >= offsets[b"two"] + 2
     assert [values for _, values in seen] == [
         [b"earlier", b"in between"],
         [b"earlier", b"in between", b"behind it"],
@@ -350,11 +354,11 @@ async def test_a_batch_that_cannot_be_read_is_raised_behind_what_comes_before_it
         for _ in range(2):  # until who reads goes on behind it
             with pytest.raises(UnreadableBatchError, match="2 to 4 cannot be read") as raised:
                 await reader.poll(0, 10, PATIENCE_S)
-        found = raised.value.batch
-        assert (found.topic, found.partition) == (under_test.topic, 0)
-        assert (found.first_offset, found.next_offset, found.records) == (2, 5, 3)
-        assert found.reason == "batch_too_large"
-        assert found.content
+        unreadable = raised.value.batch
+        assert (unreadable.topic, unreadable.partition) == (under_test.topic, 0)
+        assert (unreadable.first_offset, unreadable.next_offset, unreadable.records) == (2, 5, 3)
+        assert unreadable.reason == "batch_too_large"
+        assert unreadable.content
         reader.seek(0, 5)
         assert [one.value for one in (await reader.poll(0, 10, PATIENCE_S)).records] == [b"3"]
         reader.seek(0, 3)  # also from within it

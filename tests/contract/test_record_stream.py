@@ -48,7 +48,7 @@ class Taking:
             await self.gate.wait()
 
     def values(self, partition: int = 0) -> list[bytes | None]:
-        return [found.record.value for found in self.arrivals if found.partition == partition]
+        return [arrival.record.value for arrival in self.arrivals if arrival.partition == partition]
 
 
 class Kit:

@@ -8,14 +8,14 @@ from tests.doubles.log import FaultyLog
 
 
 async def read_back(store: StateStore, partition: int) -> list[tuple[bytes, bytes | None]]:
-    found: list[tuple[bytes, bytes | None]] = []
+    entries: list[tuple[bytes, bytes | None]] = []
     done, total = 0, 1
     async for stretch in store.restore(partition):
         assert done < stretch.done <= stretch.total
         done, total = stretch.done, stretch.total
-        found.extend(stretch.entries)
-    assert not found or done <= total
-    return found
+        entries.extend(stretch.entries)
+    assert not entries or done <= total
+    return entries
 
 
 def last_values(entries: Sequence[tuple[bytes, bytes | None]]) -> dict[bytes, bytes]:

@@ -40,8 +40,8 @@ def test_what_is_deleted_takes_nothing_else_along(values: ValueStore) -> None:
     values.put([(number, b"%d" % number) for number in range(5_000)])
     values.delete(range(0, 5_000, 2))
     values.put([(number, b"%d" % number) for number in range(5_000, 5_100)])
-    kept = [*range(1, 5_000, 2), *range(5_000, 5_100)]
-    assert values.get(kept) == [b"%d" % number for number in kept]
+    numbers = [*range(1, 5_000, 2), *range(5_000, 5_100)]
+    assert values.get(numbers) == [b"%d" % number for number in numbers]
 
 
 def test_a_value_that_is_not_there_is_an_error(values: ValueStore) -> None:

@@ -20,9 +20,9 @@ def changes(offset: int, sessions: list[bytes] = SESSIONS) -> ViewChanges:
     """Return changes of sessions, each with everything that a session may have."""
     entries: list[Any] = []
     for number, session in enumerate(sessions):
-        at = offset + 2 * number
-        entries.append(("events", session, Entry(at, b"event")))
-        entries.append(("readings", session, Entry(at + 1, b"reading")))
+        entry_offset = offset + 2 * number
+        entries.append(("events", session, Entry(entry_offset, b"event")))
+        entries.append(("readings", session, Entry(entry_offset + 1, b"reading")))
     return NOTHING._replace(
         views=dict.fromkeys(sessions, b"view %d" % offset),
         compactions={(session, b"%d" % offset): b"compaction" for session in sessions},

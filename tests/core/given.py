@@ -226,7 +226,7 @@ def message_delta(output: int | None, **event: object) -> Body:
 
 def line(body: Body, at: float = 0, **extra: object) -> Body:
     """Return a stream's message as a line of a transcript has it: other names, always a time."""
-    kept = {
+    fields = {
         key: value for key, value in body.items() if key not in ("session_id", "compact_metadata")
     }
     dressed: Body = {
@@ -238,11 +238,11 @@ def line(body: Body, at: float = 0, **extra: object) -> Body:
         "timestamp": moment(at),
     }
     if "compact_metadata" in body:
-        kept["compactMetadata"] = {
+        fields["compactMetadata"] = {
             _camel(key): entry for key, entry in body["compact_metadata"].items()
         }
-        kept["content"] = "Conversation compacted"
-    return dressed | kept | extra
+        fields["content"] = "Conversation compacted"
+    return dressed | fields | extra
 
 
 def _camel(name: str) -> str:
@@ -292,16 +292,16 @@ class Given:
         **more: Any,
     ) -> list[Record]:
         """Derive the messages one by one, and return their records; `more` are other headers."""
-        found: list[Record] = []
+        records: list[Record] = []
         for body in bodies:
             value = json.dumps(body).encode()
             headers = {**more, "settings": settings_of(more.get("settings"))}
             message = InputMessage(value, hint, received_ms, task_id, agent_id, **headers)
             taken = self.deriver.derive(message)
             assert taken.dead is None, taken.dead
-            found.extend(taken.records)
-        self.records.extend(found)
-        return found
+            records.extend(taken.records)
+        self.records.extend(records)
+        return records
 
     def dead(self, body: Body | bytes, hint: str | None = None) -> DeadReason | None:
         """Return why a message is a dead letter, None where it is none."""
@@ -335,16 +335,16 @@ def every(records: Iterable[Record], wanted: type[Data]) -> list[Data]:
 
 def one(records: Iterable[Record], wanted: type[Data]) -> Data:
     """Return the data of the only record of a class."""
-    found = every(records, wanted)
-    assert len(found) == 1, f"{len(found)} records of {wanted.__name__}"
-    return found[0]
+    matching = every(records, wanted)
+    assert len(matching) == 1, f"{len(matching)} records of {wanted.__name__}"
+    return matching[0]
 
 
 def record_of(records: Iterable[Record], wanted: type[RecordData]) -> Record:
     """Return the only record of a class, with its envelope."""
-    found = [record for record in records if isinstance(record.data, wanted)]
-    assert len(found) == 1, f"{len(found)} records of {wanted.__name__}"
-    return found[0]
+    matching = [record for record in records if isinstance(record.data, wanted)]
+    assert len(matching) == 1, f"{len(matching)} records of {wanted.__name__}"
+    return matching[0]
 
 
 def session(*bodies: Body, rules: Rules = RULES) -> Given:

@@ -52,11 +52,11 @@ def test_text_is_kept_and_sessions_are_compacted_only_on_request(name: str) -> N
     (volume,) = service["volumes"]
     source, target, mode = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", volume).split(":")
     assert (service["environment"]["CONTEXTGAUGE_COMPACTION_FILE"], mode) == (target, "ro")
-    kept = read_kept(ROOT / source)
+    policy = read_kept(ROOT / source)
     read_service(ROOT / source)
-    assert kept.fit("s", None, "/srv/example/shop")
-    assert not kept.fit("s", "ann", "/srv/other")
-    assert not kept.fit("s", None, None)
+    assert policy.fit("s", None, "/srv/example/shop")
+    assert not policy.fit("s", "ann", "/srv/other")
+    assert not policy.fit("s", None, None)
 
 
 def test_the_runbook_shows_them_in_kubernetes() -> None:

@@ -30,12 +30,12 @@ RECORDED = re.findall(r"- record: (\S+)", RULES_TEXT)
 
 def labels_of_metrics() -> dict[str, set[str]]:
     """Return every series that the product exports, with its own labels."""
-    found = {f"{NAMESPACE}_{name}_total": set(item.labels) for name, item in COUNTERS.items()}
-    found |= {f"{NAMESPACE}_{name}": set(item.labels) for name, item in GAUGES.items()}
+    labels = {f"{NAMESPACE}_{name}_total": set(item.labels) for name, item in COUNTERS.items()}
+    labels |= {f"{NAMESPACE}_{name}": set(item.labels) for name, item in GAUGES.items()}
     for name, item in HISTOGRAMS.items():
-        found[f"{NAMESPACE}_{name}_bucket"] = {*item.labels, "le"}
-        found |= {f"{NAMESPACE}_{name}_{part}": set(item.labels) for part in ("sum", "count")}
-    return found
+        labels[f"{NAMESPACE}_{name}_bucket"] = {*item.labels, "le"}
+        labels |= {f"{NAMESPACE}_{name}_{part}": set(item.labels) for part in ("sum", "count")}
+    return labels
 
 
 METRICS = labels_of_metrics()

@@ -92,8 +92,8 @@ class Installation:
         self.folder, home = folder / "empty", folder / "home"
         self.folder.mkdir()
         home.mkdir()
-        kept = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")}
-        self.environment = kept | {
+        inherited = {n: v for n, v in os.environ.items() if not n.startswith("PYTHON")}
+        self.environment = inherited | {
             "HOME": str(home),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "COLUMNS": "120",
@@ -212,9 +212,9 @@ def test_no_message_recommends_what_only_a_checkout_has(installation: Installati
         if NOT_INSTALLED.search(text)
     ]
     wrong += [
-        f"{name} --help: {found.group()}"
+        f"{name} --help: {match.group()}"
         for name in sorted(COMMANDS)
-        if (found := NOT_INSTALLED.search(CliRunner().invoke(app, [name, "--help"]).output))
+        if (match := NOT_INSTALLED.search(CliRunner().invoke(app, [name, "--help"]).output))
     ]
     assert wrong == []
 
@@ -250,9 +250,9 @@ def test_every_command_works_in_an_empty_folder(installation: Installation) -> N
     here.environment["CONTEXTGAUGE_INGEST_PORT"] = "0"
     viewed = ["view", "projects", "--port", "0"]
     alerting = ["control", "--rules", "rules.toml"]
-    kept = Path(here.folder) / "compaction.toml"
-    kept.write_text('[conversations]\nsessions = ["*"]\n')
-    here.environment["CONTEXTGAUGE_COMPACTION_FILE"] = str(kept)
+    compaction_file = Path(here.folder) / "compaction.toml"
+    compaction_file.write_text('[conversations]\nsessions = ["*"]\n')
+    here.environment["CONTEXTGAUGE_COMPACTION_FILE"] = str(compaction_file)
     serving = (["serve"], ["ingest"], viewed)
     for worker in (["derive"], ["project"], ["conversations"], ["otel"], *serving, alerting):
         here.start(*worker)

@@ -52,14 +52,14 @@ def commands_of(text: str) -> list[str]:
         for info in ("console", "sh")
         for block in _blocks(text, info)
     ]
-    found = []
+    commands = []
     for _, block, info in sorted(blocks):
         for line in block.replace("\\\n", " ").splitlines():
             if info == "console" and not line.startswith("$ "):
                 continue
             command = re.sub(r"(?:^|\s)#.*$", "", line.removeprefix("$ ")).strip()
-            found += [command] if command else []
-    return found
+            commands += [command] if command else []
+    return commands
 
 
 WITH_COMMANDS = [path for path in DOCUMENTS if commands_of(path.read_text(encoding="utf-8"))]
@@ -219,25 +219,25 @@ def _spoken(text: str) -> Iterator[list[str]]:
     """Yield the words after `contextgauge` in code, in prose as in blocks."""
     spans = re.findall(r"(?<!`)`([^`]+)`(?!`)", _prose(text))
     for code in [*spans, *commands_of(text)]:
-        found = re.search(r"(?:^|[\s/])contextgauge ([a-z-].*)", code.replace("\n", " "))
-        if found is not None:
-            yield re.split(r"\s[|>&]", found[1])[0].split()
+        match = re.search(r"(?:^|[\s/])contextgauge ([a-z-].*)", code.replace("\n", " "))
+        if match is not None:
+            yield re.split(r"\s[|>&]", match[1])[0].split()
 
 
 def _unknown(words: list[str]) -> str | None:
     """Return the first word that is no command or no option of it."""
-    at: object = typer.main.get_command(app)
+    command: object = typer.main.get_command(app)
     for word in words:
-        if isinstance(at, TyperGroup) and not word.startswith("-"):
+        if isinstance(command, TyperGroup) and not word.startswith("-"):
             if _PLACEHOLDERS.fullmatch(word):
                 return None
-            if word not in at.commands:
+            if word not in command.commands:
                 return word
-            at = at.commands[word]
-            if isinstance(at, LazyCommand):
-                at = at.load()
-        elif isinstance(at, TyperGroup | TyperCommand) and word.startswith("--"):
-            known = {name for item in at.params for name in (*item.opts, *item.secondary_opts)}
+            command = command.commands[word]
+            if isinstance(command, LazyCommand):
+                command = command.load()
+        elif isinstance(command, TyperGroup | TyperCommand) and word.startswith("--"):
+            known = {name for item in command.params for name in (*item.opts, *item.secondary_opts)}
             if word.split("=")[0] not in known | {"--help"}:
                 return word
     return None

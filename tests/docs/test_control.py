@@ -20,8 +20,8 @@ def test_the_example_is_a_valid_file() -> None:
     assert faults == []
     assert plan is not None
     book = ThresholdBook(plan.rules)
-    found = book.of(Subject("s", "reviewer", "/repos/app"))
-    assert (found.automatic, found.compact_at) == (True, Threshold(tokens=120_000))
+    thresholds = book.of(Subject("s", "reviewer", "/repos/app"))
+    assert (thresholds.automatic, thresholds.compact_at) == (True, Threshold(tokens=120_000))
     assert not book.of(Subject("s", "reviewer", "/repos/secret")).automatic
 
 

@@ -47,7 +47,7 @@ def _name(path: Path) -> str:
 
 
 def _blocks(text: str, info: str) -> list[str]:
-    return [found["text"] for found in _FENCED.finditer(text) if found["info"].strip() == info]
+    return [match["text"] for match in _FENCED.finditer(text) if match["info"].strip() == info]
 
 
 def _prose(text: str) -> str:
@@ -57,14 +57,14 @@ def _prose(text: str) -> str:
 
 def _anchors(text: str) -> set[str]:
     """Return the anchors that headings get: lower case, hyphens for spaces, no punctuation."""
-    found: dict[str, int] = {}
+    last_numbers: dict[str, int] = {}
     for _, title in _HEADING.findall(_prose(text)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower().strip()
         slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
-        found[slug] = found.get(slug, -1) + 1
-        if found[slug]:
-            found[f"{slug}-{found[slug]}"] = 0
-    return set(found)
+        last_numbers[slug] = last_numbers.get(slug, -1) + 1
+        if last_numbers[slug]:
+            last_numbers[f"{slug}-{last_numbers[slug]}"] = 0
+    return set(last_numbers)
 
 
 def _section(text: str, title: str) -> str:
@@ -203,10 +203,12 @@ def test_closed_lists_are_complete(title: str, known: object) -> None:
 
 def test_every_topic_is_listed_with_its_figures() -> None:
     def row(topic: Topic) -> list[str]:
-        kept = "unlimited" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
+        retention = (
+            "unlimited" if topic.retention_ms < 0 else f"{topic.retention_ms // DAY_MS} days"
+        )
         if topic.cleanup == "compact":
-            kept = "last value of each key"
-        return [f"`{topic.name}`", topic.key, kept, f"{topic.max_message_bytes // MIB} MiB"]
+            retention = "last value of each key"
+        return [f"`{topic.name}`", topic.key, retention, f"{topic.max_message_bytes // MIB} MiB"]
 
     rows = [row[:4] for row in _rows(_section(ARCHITECTURE_TEXT, "Topics and keys"))]
     assert [row(topic) for topic in TOPICS] == rows[: len(TOPICS)]
@@ -249,13 +251,13 @@ def test_the_examples_give_the_records_shown(messages: str, shown: str) -> None:
     deriver = Deriver(Rules(bundled()))
     wanted = [json.loads(line) for line in shown.splitlines()]
     kinds = {line["kind"] for line in wanted}
-    found = []
+    records = []
     for line in messages.splitlines():
         taken = deriver.derive(InputMessage(line.encode(), "a session"))
         assert taken.dead is None
-        found += [record for record in taken.records if record.kind in kinds]
-    assert [record.kind for record in found] == [line["kind"] for line in wanted]
-    for record, line in zip(found, wanted, strict=True):
+        records += [record for record in taken.records if record.kind in kinds]
+    assert [record.kind for record in records] == [line["kind"] for line in wanted]
+    for record, line in zip(records, wanted, strict=True):
         data = json.loads(codec.dumps(record.data))
         assert {name: data[name] for name in line if name != "kind"} == {
             name: value for name, value in line.items() if name != "kind"

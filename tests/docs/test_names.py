@@ -136,13 +136,13 @@ def _words() -> Counter[str]:
 @cache
 def _classes() -> dict[str, list[ast.ClassDef]]:
     """Return the classes of the product, by name."""
-    found: dict[str, list[ast.ClassDef]] = {}
+    classes: dict[str, list[ast.ClassDef]] = {}
     for path in _MODULES:
         if path.relative_to(ROOT).parts[0] in _PACKAGES:
             for node in ast.walk(_tree(path)):
                 if isinstance(node, ast.ClassDef):
-                    found.setdefault(node.name, []).append(node)
-    return found
+                    classes.setdefault(node.name, []).append(node)
+    return classes
 
 
 def _may_have(node: ast.ClassDef, member: str) -> bool:
@@ -247,9 +247,9 @@ def test_everything_that_texts_name_exists() -> None:
     for text, fault in ABSENT:
         (reported,) = faults(ROOT / "streams/core/derivation/derive.py", text)
         assert reported.startswith(fault)
-    found = [
+    missing = [
         f"{_name(path)}: {fault}"
         for path in (*DOCUMENTS, *_OTHERS, *_MODULES)
         for fault in faults(path, _written(path))
     ]
-    assert not found, "texts name what does not exist (moved? renamed?):\n" + "\n".join(found)
+    assert not missing, "texts name what does not exist (moved? renamed?):\n" + "\n".join(missing)

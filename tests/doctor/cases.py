@@ -224,7 +224,9 @@ def open_on(topic: str, *partitions: int, **changed: Any) -> Facts:
     """A transaction that has been open for 70 s on partitions of a topic, behind offset 20."""
     since = {"started_ms": NOW - 70_000, "timeout_ms": 240_000, "transactional_id": "their-app"}
     held = OpenTransaction(4_000, 3, 20, NOW - 60_000, **{**since, **changed})
-    return facts(unsettled={(topic, at): Unsettled(20, 60, [held]) for at in partitions})
+    return facts(
+        unsettled={(topic, partition): Unsettled(20, 60, [held]) for partition in partitions}
+    )
 
 
 def held_up(given: Facts) -> Facts:

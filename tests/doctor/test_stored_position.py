@@ -69,9 +69,9 @@ async def progress_in(log: FaultyLog, clock: Clock | None = None) -> WorkerProgr
         conversations=none,
         clock=clock or SystemClock(),
     )
-    found = await LogFacts(services, EXPECTED, cluster).derive(GROUP)
-    assert isinstance(found, dict)
-    progress: WorkerProgress = found[0]
+    by_partition = await LogFacts(services, EXPECTED, cluster).derive(GROUP)
+    assert isinstance(by_partition, dict)
+    progress: WorkerProgress = by_partition[0]
     return progress
 
 

@@ -71,16 +71,16 @@ async def test_the_inspector_finds_open_transactions_with_their_beginnings(
     inspector = KafkaInspector(kafka_options(chosen))
     await inspector.bootstrap()
     await inspector.cluster([topic])
-    found = await inspector.transactions({topic: [0, 1]})
-    assert not isinstance(found, Failure)
+    transactions = await inspector.transactions({topic: [0, 1]})
+    assert not isinstance(transactions, Failure)
     for partition in range(2):
-        (held,) = found[topic, partition]
+        (held,) = transactions[topic, partition]
         assert isinstance(held, OpenTransaction)
         assert held.start == 0
         assert held.transactional_id == settings["TOPIC_PREFIX"] + "another-app"
         assert held.timeout_ms == _TIMEOUT_MS
         assert abs(held.since_ms - time.time() * 1_000) < 60_000
-    assert len({held.producer_id for (held,) in found.values()}) == 1
+    assert len({held.producer_id for (held,) in transactions.values()}) == 1
     await foreign.commit_transaction()
 
     async def is_settled() -> bool:  # a broker answers before it writes the markers

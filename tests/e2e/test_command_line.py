@@ -28,8 +28,8 @@ def _texts(lines: str) -> set[str]:
 def _sessions(command: Command, settings: dict[str, str]) -> list[dict[str, Any]]:
     done = command("sessions", "--json", **settings)
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    sessions: list[dict[str, Any]] = json.loads(done.stdout)
+    return sessions
 
 
 @pytest.mark.extended
@@ -51,11 +51,11 @@ def test_from_publishing_to_reading(
     published = command("publish", "--no-live", "-", stdin=lines, **settings)
     assert published.returncode == 0, published.stderr
 
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     deadline = time.monotonic() + PATIENCE_S
-    while found != expected and time.monotonic() < deadline:
-        found = {view["session_id"]: _figures(view) for view in _sessions(command, settings)}
-    assert found == expected
+    while figures != expected and time.monotonic() < deadline:
+        figures = {view["session_id"]: _figures(view) for view in _sessions(command, settings)}
+    assert figures == expected
 
     _check_reading(command, settings, expected, tmp_path)
     assert len(_texts(lines)) > 20

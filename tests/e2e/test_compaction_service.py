@@ -78,12 +78,12 @@ class Commands:
         return found
 
     async def requests(self) -> list[CompactRequested]:
-        found = [entry.data for entry in await self.entries()]
-        return [data for data in found if isinstance(data, CompactRequested)]
+        entries = [entry.data for entry in await self.entries()]
+        return [data for data in entries if isinstance(data, CompactRequested)]
 
     async def decisions(self) -> list[CompactionDecided]:
-        found = [entry.data for entry in await self.entries()]
-        return [data for data in found if isinstance(data, CompactionDecided)]
+        entries = [entry.data for entry in await self.entries()]
+        return [data for data in entries if isinstance(data, CompactionDecided)]
 
 
 @pytest.mark.extended

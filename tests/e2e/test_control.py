@@ -80,8 +80,10 @@ class Sessions:
             body: dict[str, Any] = assistant("r", read=190_000)
             for record in Given().take(body | {"session_id": name, "timestamp": now}):
                 headers, value = codec.to_binary(record)
-                at = partition_of(name, PARTITIONS)
-                await producer.send(NewRecord(self._topic, at, name.encode(), value, headers))
+                partition = partition_of(name, PARTITIONS)
+                await producer.send(
+                    NewRecord(self._topic, partition, name.encode(), value, headers)
+                )
         await producer.flush()
         await producer.stop()
 

@@ -96,8 +96,8 @@ async def test_dead_letters_are_found_shown_and_sent_again(
     await _redrive(command, settings, wrong)
 
     async def is_right() -> bool:
-        found = _by_session([await _events(kit, partition) for partition in range(4)])
-        return {name: found.get(name) for name in expected_records} == expected_records
+        records = _by_session([await _events(kit, partition) for partition in range(4)])
+        return {name: records.get(name) for name in expected_records} == expected_records
 
     await until(is_right)
     before = [len(await _events(kit, partition)) for partition in range(4)]

@@ -74,14 +74,14 @@ def path_without(folder: Path, *programs: str) -> str:
 
     The first of a name counts, as in a search; folders and dangling links are no programs.
     """
-    found: dict[str, str] = {}
+    programs_on_path: dict[str, str] = {}
     for part in os.environ["PATH"].split(os.pathsep):
         for program in Path(part).absolute().glob("*"):
             if program.is_file():
-                found.setdefault(program.name, str(program))
+                programs_on_path.setdefault(program.name, str(program))
     folder.mkdir()
-    for name in found.keys() - set(programs):
-        (folder / name).symlink_to(found[name])
+    for name in programs_on_path.keys() - set(programs):
+        (folder / name).symlink_to(programs_on_path[name])
     return str(folder)
 
 

@@ -37,15 +37,15 @@ PARTITIONS = 2
 @pytest.fixture
 def settings(command: Command, kafka: str, topic_prefix: str, tmp_path: Path) -> dict[str, str]:
     """Settings for topics of the test's own, which are there."""
-    found = {
+    variables = {
         "BOOTSTRAP_SERVERS": kafka,
         "TOPIC_PREFIX": topic_prefix,
         "PARTITIONS": str(PARTITIONS),
         "STATE_FOLDER": str(tmp_path / "state"),
     }
-    created = command("topics", "create", **found)
+    created = command("topics", "create", **variables)
     assert created.returncode == 0, created.stderr
-    return found
+    return variables
 
 
 def sent(settings: dict[str, str]) -> list[LogRecord]:
@@ -66,11 +66,11 @@ def sent(settings: dict[str, str]) -> list[LogRecord]:
 def until(settings: dict[str, str], count: int) -> list[LogRecord]:
     """Wait until so many messages are on the topic."""
     for _ in range(300):
-        found = sent(settings)
-        if len(found) >= count:
-            return found
+        messages = sent(settings)
+        if len(messages) >= count:
+            return messages
         time.sleep(0.1)
-    raise AssertionError(f"{len(found)} messages, not {count}")
+    raise AssertionError(f"{len(messages)} messages, not {count}")
 
 
 def entry(number: int) -> str:
@@ -300,7 +300,7 @@ def read_up_to(path: Path, checkpoint: Path) -> int:
         return -1
     inode = path.stat().st_ino
     positions = json.loads(checkpoint.read_bytes())["files"]
-    return next((at["offset"] for at in positions if at["inode"] == inode), -1)
+    return next((position["offset"] for position in positions if position["inode"] == inode), -1)
 
 
 @pytest.mark.extended
@@ -333,12 +333,12 @@ def test_a_publisher_killed_at_random_leaves_nothing_out(
     wait_for(lambda: read_up_to(path, checkpoint) == path.stat().st_size)
     end(process)
     records = sent(settings)
-    right, found = (Deriver(Rules(bundled())) for _ in range(2))
+    right, actual = (Deriver(Rules(bundled())) for _ in range(2))
     expected = [r.id for line in written for r in right.derive(InputMessage(line)).records]
     derived = [
         r.id
         for record in records
-        for r in found.derive(
+        for r in actual.derive(
             InputMessage(record.value or b"", (record.key or b"").decode())
         ).records
     ]

@@ -41,10 +41,10 @@ class Records:
             body = assistant(f"r{number}", read=1_000 * number)
             records = given.take(body | {"session_id": session, "timestamp": now})
             self.ids |= {record.id for record in records}
-            at = len(session) % PARTITIONS
+            partition = len(session) % PARTITIONS
             await producer.commit(
                 [
-                    NewRecord(self._topic, at, session.encode(), value, headers)
+                    NewRecord(self._topic, partition, session.encode(), value, headers)
                     for headers, value in map(codec.to_binary, records)
                 ]
             )

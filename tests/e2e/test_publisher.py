@@ -49,16 +49,16 @@ async def written(kafka: str, prefix: str = "") -> list[tuple[int, LogRecord]]:
     log = KafkaLog(KafkaOptions(kafka))
     reader = log.reader(prefix + AGENT_MESSAGES.name, range(PARTITIONS))
     await reader.start()
-    found: list[tuple[int, LogRecord]] = []
+    records: list[tuple[int, LogRecord]] = []
     for partition in range(PARTITIONS):
         position, end = await reader.bounds(partition)
         reader.seek(partition, position)
         while position < end:
             batch = await reader.poll(partition, 10_000, 1)
-            found += [(partition, record) for record in batch.records]
+            records += [(partition, record) for record in batch.records]
             position = batch.position
     await reader.stop()
-    return found
+    return records
 
 
 def message(number: int, session: str = "s") -> dict[str, object]:
@@ -95,16 +95,16 @@ async def test_messages_arrive_in_order_marked_and_named(kafka: str, topic_prefi
         assert publisher.stats.connected
     stats = publisher.stats
     assert (stats.accepted, stats.sent, stats.dropped, problems) == (6_001, 6_001, 0, [])
-    found = await written(kafka, topic_prefix)
-    assert len(found) == 6_001
+    records = await written(kafka, topic_prefix)
+    assert len(records) == 6_001
     for session in (f"s{which}" for which in range(1, 5)):
         numbers = [number for number in range(6_000) if f"s{number % 5}" == session]
-        assert first_numbers(found, session) == numbers
+        assert first_numbers(records, session) == numbers
     assert all(
         partition == partition_of((record.key or b"").decode(), PARTITIONS)
-        for partition, record in found
+        for partition, record in records
     )
-    headers = {record.headers for _, record in found}
+    headers = {record.headers for _, record in records}
     usual = (("observed", b"live"), ("agent_id", b"billing"))
     assert headers == {usual, (usual[0], ("task_id", b"t-1"), usual[1])}
 

@@ -41,8 +41,8 @@ class Rebuilding(NamedTuple):
 
     async def keys(self, pattern: str) -> list[str]:
         """Return the keys of this test's that match."""
-        found = await self.redis.keys(f"{self.settings['KEY_PREFIX']}:{pattern}")
-        return sorted(as_text(key) for key in found)
+        names = await self.redis.keys(f"{self.settings['KEY_PREFIX']}:{pattern}")
+        return sorted(as_text(key) for key in names)
 
 
 @pytest.fixture

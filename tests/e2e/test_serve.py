@@ -37,9 +37,9 @@ async def _asked(
     """Ask each tenth of a second until the answer is enough."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            found = await client.get(path, headers=headers)
-            if is_enough(found):
-                return found
+            answer = await client.get(path, headers=headers)
+            if is_enough(answer):
+                return answer
             await asyncio.sleep(0.1)
 
 

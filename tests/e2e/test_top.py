@@ -54,7 +54,7 @@ def _ids(records: Sequence[Record]) -> set[str]:
 
 def _percents(screen: str) -> list[int]:
     rows = screen.split("\n", 2)[2]
-    return [int(found) for found in re.findall(r"(\d+)%", rows)]
+    return [int(percent) for percent in re.findall(r"(\d+)%", rows)]
 
 
 @pytest.mark.extended
@@ -149,8 +149,8 @@ def test_top_follows_new_records(
     records: list[Record],
 ) -> None:
     start = next(
-        at
-        for at, record in enumerate(records)
+        index
+        for index, record in enumerate(records)
         if isinstance(record.data, CompactionStart) and record.time_ms is not None
     )
     asyncio.run(write_views(redis_url, key_prefix, records[:start]))

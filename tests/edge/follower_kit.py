@@ -67,7 +67,7 @@ class Bench:
 
     def restart(self) -> None:
         """Begin anew with what was acknowledged, as a checkpoint keeps it."""
-        self.positions = [from_entry(at._asdict()) for at in self.follower.positions()]
+        self.positions = [from_entry(position._asdict()) for position in self.follower.positions()]
         self.start()
 
     def pieces(self, *, settle: bool = True) -> list[LineBatch]:
@@ -83,8 +83,8 @@ class Bench:
         return found
 
     def lines(self, *, settle: bool = True) -> list[str]:
-        found = self.pieces(settle=settle)
-        return [line.value.decode() for piece in found for line in piece.lines]
+        pieces = self.pieces(settle=settle)
+        return [line.value.decode() for piece in pieces for line in piece.lines]
 
     def places(self) -> list[tuple[str, int, str | None]]:
         """Return name, number and hint of each new line."""
@@ -108,7 +108,7 @@ def add(path: Path, *values: str, end: str = "\n") -> None:
 def compressed(value: bytes, frames: int = 1) -> bytes:
     """Return bytes as zstd compresses them, in one frame or several."""
     size = max(1, -(-len(value) // frames))
-    parts = [value[at : at + size] for at in range(0, len(value), size)] or [b""]
+    parts = [value[offset : offset + size] for offset in range(0, len(value), size)] or [b""]
     packer = zstandard.ZstdCompressor(level=3, write_content_size=False, write_checksum=True)
     return b"".join(packer.compress(part) for part in parts)
 

@@ -39,10 +39,10 @@ def alerts_in(path: Path) -> list[str]:
 
 def test_a_plan_and_its_addresses_are_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPS_URL", "https://hooks.example/token")
-    found = addresses(read_plan(file))["ops"]
-    assert (found.url, found.key) == ("https://hooks.example/token", b"s3cret")
-    assert "token" not in repr(found)
-    assert "s3cret" not in repr(found)
+    address = addresses(read_plan(file))["ops"]
+    assert (address.url, address.key) == ("https://hooks.example/token", b"s3cret")
+    assert "token" not in repr(address)
+    assert "s3cret" not in repr(address)
 
 
 def test_faults_are_reported_by_line(file: Path) -> None:

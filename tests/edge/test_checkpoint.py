@@ -37,9 +37,9 @@ def save(path: Path, *positions: Position) -> None:
 
 def test_a_saved_checkpoint_is_loaded_and_leaves_no_other_files(path: Path) -> None:
     assert load(path) == CheckpointContent([], {})
-    kept = position(path)
-    save(path, kept)
-    assert load(path) == CheckpointContent([kept], {3: 7})
+    saved = position(path)
+    save(path, saved)
+    assert load(path) == CheckpointContent([saved], {3: 7})
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     names = sorted(each.name for each in path.parent.iterdir())
     assert names == ["checkpoint.json", "checkpoint.json.lock"]
@@ -63,12 +63,12 @@ def _full(_descriptor: int) -> None:
 def test_files_missing_for_long_are_forgotten(path: Path) -> None:
     gone, long_gone = path.with_name("gone"), path.with_name("long-gone")
     old = NOW_S - 91 * DAY_S
-    kept = path.with_name("kept")
+    existing = path.with_name("kept")
     path.parent.mkdir()
-    kept.touch()
-    there = position(kept, old)._replace(inode=kept.stat().st_ino)
+    existing.touch()
+    there = position(existing, old)._replace(inode=existing.stat().st_ino)
     save(path, position(gone, NOW_S - 89 * DAY_S), position(long_gone, old), there)
-    assert [at.path for at in load(path).positions] == [str(gone), str(kept)]
+    assert [loaded.path for loaded in load(path).positions] == [str(gone), str(existing)]
 
 
 def test_a_second_publisher_is_refused_with_a_remedy(path: Path) -> None:

@@ -57,8 +57,8 @@ def test_a_compressed_file_holds_the_same_bytes_at_the_same_places(
     path.write_bytes(compressed(value, frames))
     with opened(path) as content:
         assert content.is_measured
-        for at, size in places:
-            assert content.read(size, at) == value[at : at + size]
+        for offset, size in places:
+            assert content.read(size, offset) == value[offset : offset + size]
         assert (content.size(), content.damage) == (len(value), None)
 
 
@@ -126,8 +126,8 @@ def test_lines_numbers_sizes_and_the_position_are_those_of_the_plain_file(
     packed.write_bytes(compressed(value, 3))
     lines, position = lines_of(plain)
     assert len(lines) == len(lengths) + 1
-    found, after = lines_of(packed)
-    assert found == lines
+    unpacked, after = lines_of(packed)
+    assert unpacked == lines
     assert after._replace(inode=0) == position._replace(inode=0)
 
 

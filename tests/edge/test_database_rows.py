@@ -112,7 +112,7 @@ def test_a_mark_within_what_was_read_says_what_is_left(notes: NotesDatabase) -> 
         notes.complete("b")
         size = content.size()
         whole = content.read(size, 0)
-        places = [0, *(at + 1 for at, byte in enumerate(whole) if byte == ord("\n"))]
+        places = [0, *(offset + 1 for offset, byte in enumerate(whole) if byte == ord("\n"))]
         marks = [content.mark_at(place) for place in places]
     assert names_behind(notes)[0] == "abcdeg"
     for read, (place, mark) in enumerate(zip(places, marks, strict=True)):
@@ -124,16 +124,16 @@ def test_a_mark_within_what_was_read_says_what_is_left(notes: NotesDatabase) -> 
 def test_of_many_deleted_rows_only_some_before_are_read_again(notes: NotesDatabase) -> None:
     for number in range(1_000):
         notes.add(str(number), done=True)
-    at = names_behind(notes)[1:]
-    assert len(at[1]) < 2_000
+    place_and_mark = names_behind(notes)[1:]
+    assert len(place_and_mark[1]) < 2_000
     notes.execute("DELETE FROM notes WHERE rowid > 990")
-    assert names_behind(notes, *at)[0] == ""
+    assert names_behind(notes, *place_and_mark)[0] == ""
     notes.execute("DELETE FROM notes WHERE rowid > 900")
-    assert 0 < len(names_behind(notes, *at)[0]) <= 3 * 100
+    assert 0 < len(names_behind(notes, *place_and_mark)[0]) <= 3 * 100
     for _ in range(20):
         notes.add("z", done=True)
-        at = names_behind(notes, *at)[1:]
-    assert len(at[1]) < 2_000
+        place_and_mark = names_behind(notes, *place_and_mark)[1:]
+    assert len(place_and_mark[1]) < 2_000
 
 
 def test_a_mark_of_another_version_reads_all_again(notes: NotesDatabase) -> None:
@@ -147,8 +147,8 @@ def test_a_damaged_row_hides_no_other(notes: NotesDatabase) -> None:
     notes.connection.close()
     content = bytearray(notes.path.read_bytes())
     page = int.from_bytes(content[16:18])
-    at = content.index(b"e" * 1_000) // page * page
-    for begin in range(at, len(content), page):
+    page_offset = content.index(b"e" * 1_000) // page * page
+    for begin in range(page_offset, len(content), page):
         if content[begin + 8 : begin + 100] == b"e" * 92:
             content[begin : begin + 4] = b"\xff" * 4
             break

@@ -201,9 +201,9 @@ def test_each_runtime_that_is_not_read_is_known_by_what_it_writes(
 ) -> None:
     bodies = UNREAD[label]
     content = json.dumps(bodies).encode() if is_document else compact(bodies[0]) + b"\n{}\n"
-    found = refusal_of(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
-    assert isinstance(found, UnsupportedFormatError)
-    assert found.format.label == label
+    error = refusal_of(str(written(tmp_path, b"not JSON\n" * (not is_document) + content)))
+    assert isinstance(error, UnsupportedFormatError)
+    assert error.format.label == label
 
 
 def test_a_chat_of_warnings_alone_is_known_by_its_header(tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ def test_files_that_are_read_have_no_other_format(tmp_path: Path) -> None:
 def test_a_stream_that_began_before_is_known_by_its_later_messages(
     body: dict[str, object], tmp_path: Path
 ) -> None:
-    found = refusal_of(str(written(tmp_path, compact(body) + b"\n")))
-    assert isinstance(found, UnsupportedFormatError)
-    assert found.format.session_label == "a Cursor CLI session"
+    error = refusal_of(str(written(tmp_path, compact(body) + b"\n")))
+    assert isinstance(error, UnsupportedFormatError)
+    assert error.format.session_label == "a Cursor CLI session"
 
 
 def test_documents_of_messages_are_found_in_a_folder_by_their_content(tmp_path: Path) -> None:

@@ -175,12 +175,12 @@ def test_a_line_completed_after_the_start_is_live(path: Path) -> None:
     bench = Bench([str(path)])
     assert [piece.live for piece in bench.pieces()] == [False]
     add(path, "1}", entry(2))
-    found = bench.pieces()
-    assert [line.value for piece in found for line in piece.lines] == [
+    pieces = bench.pieces()
+    assert [line.value for piece in pieces for line in piece.lines] == [
         b'{"half":1}',
         entry(2).encode(),
     ]
-    assert {piece.live for piece in found} == {True}
+    assert {piece.live for piece in pieces} == {True}
 
 
 def test_a_stream_continues_with_the_last_reported_session(path: Path) -> None:
@@ -286,8 +286,8 @@ def test_a_file_that_is_rewritten_while_it_is_read_is_read_from_its_beginning(
     add(path, *(entry(number) for number in range(4, 8)))
     assert next(pieces).lines == ()
     bench.clock.at_s += 0.3
-    found = [line for piece in (next(pieces) for _ in range(4)) for line in piece.lines]
-    assert [line.value.decode() for line in found] == [entry(number) for number in range(4, 8)]
+    lines = [line for piece in (next(pieces) for _ in range(4)) for line in piece.lines]
+    assert [line.value.decode() for line in lines] == [entry(number) for number in range(4, 8)]
 
 
 def test_a_single_run_reports_a_file_that_is_rewritten_while_it_is_read(

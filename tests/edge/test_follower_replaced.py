@@ -45,9 +45,9 @@ def test_a_rotated_file_in_a_folder_is_followed_under_its_new_name(tmp_path: Pat
     bench = Bench([str(tmp_path)])
     bench.lines()
     for number in range(2, 5):
-        older = [tmp_path / f"s.{at}.jsonl" for at in range(1, number)]
-        for at in reversed(range(1, number - 1)):
-            older[at - 1].rename(older[at])
+        older = [tmp_path / f"s.{index}.jsonl" for index in range(1, number)]
+        for index in reversed(range(1, number - 1)):
+            older[index - 1].rename(older[index])
         add(path, entry(number * 10))
         path.rename(older[0])
         add(path, entry(number * 10 + 1))
@@ -187,7 +187,11 @@ def test_the_end_of_a_rotated_file_is_read_again_until_acknowledged(
     bench.clock.at_s += 20
     assert bench.lines() == []
     size = path.with_name("s.1").stat().st_size
-    ends = [at.end for at in bench.follower.positions() if at.number == 2 or at.unfinished]
+    ends = [
+        position.end
+        for position in bench.follower.positions()
+        if position.number == 2 or position.unfinished
+    ]
     assert ends == ([] if follow else [size])  # who follows knows that no run will ask again
 
 

@@ -204,7 +204,9 @@ def test_a_follower_sends_nothing_again_and_misses_nothing(
         if is_later:
             bench.restart()
         assert bench.lines() == []
-        assert {at.path for at in bench.follower.positions()} == {str(codex.day / ROLLOUT)}
+        assert {position.path for position in bench.follower.positions()} == {
+            str(codex.day / ROLLOUT)
+        }
         codex.append(entry(number))
         assert bench.places() == [(ROLLOUT, number, "s")]
     assert bench.events == []

@@ -41,13 +41,13 @@ def test_unacknowledged_lines_are_read_again_and_former_readers_stop(
     path = tmp_path / "s.jsonl"
     add(path, entry(1))
     bench = Bench([str(path)])
-    kept = keeper(bench, tmp_path)
-    former, not_begun = kept.pieces(), kept.pieces()
+    checkpoints = keeper(bench, tmp_path)
+    former, not_begun = checkpoints.pieces(), checkpoints.pieces()
     assert numbers(next(former)) == [1]  # and is not acknowledged
-    kept.rewind()
+    checkpoints.rewind()
     assert list(former) == []
     assert list(not_begun) == []
-    pieces = kept.pieces()
+    pieces = checkpoints.pieces()
     again = next(pieces)
     assert numbers(again) == [1]
     again.settle()
@@ -72,7 +72,7 @@ def test_saves_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / "s.jsonl"
     add(path, entry(1))
     bench = Bench([str(path)])
-    kept = keeper(bench, tmp_path)
+    checkpoints = keeper(bench, tmp_path)
     inside, may_go = threading.Event(), threading.Event()
     running: list[int] = []
     most: list[int] = []
@@ -85,7 +85,7 @@ def test_saves_do_not_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         running.pop()
 
     monkeypatch.setattr(Checkpoint, "save", save)
-    threads = [threading.Thread(target=kept.save) for _ in range(2)]
+    threads = [threading.Thread(target=checkpoints.save) for _ in range(2)]
     for thread in threads:
         thread.start()
     assert inside.wait(PATIENCE_S)
@@ -111,10 +111,10 @@ def test_small_pieces_are_merged_and_settled_together() -> None:
         yield piece(4, size=1 << 20)
         yield piece(5)
 
-    found = list(grouped(pieces()))
-    assert [numbers(each) for each in found] == [[1, 2], [3], [], [4], [5]]
-    assert [each.live for each in found[:2]] == [False, True]
-    found[0].settle()
+    groups = list(grouped(pieces()))
+    assert [numbers(each) for each in groups] == [[1, 2], [3], [], [4], [5]]
+    assert [each.live for each in groups[:2]] == [False, True]
+    groups[0].settle()
     assert settled == [1, 2]
     many = list(grouped(piece(number) for number in range(1_000)))
     assert [len(each.lines) for each in many] == [256, 256, 256, 232]

@@ -16,24 +16,24 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_session_must_fit_all_patterns(tmp_path: Path) -> None:
-    kept = read_kept(
+    policy = read_kept(
         written(tmp_path, '[conversations]\nagents = "ann"\nprojects = ["/shop*", "!*/secret"]\n')
     )
-    assert kept.fit("s", "ann", "/shop/a")
-    assert not kept.fit("s", "bob", "/shop/a")
-    assert not kept.fit("s", "ann", "/shop/secret")
-    assert not kept.fit("s", None, "/shop")
-    assert (kept.idle_ms, kept.max_bytes, kept.max_messages) == (7 * DAY_MS, 8 * MIB, 20_000)
+    assert policy.fit("s", "ann", "/shop/a")
+    assert not policy.fit("s", "bob", "/shop/a")
+    assert not policy.fit("s", "ann", "/shop/secret")
+    assert not policy.fit("s", None, "/shop")
+    assert (policy.idle_ms, policy.max_bytes, policy.max_messages) == (7 * DAY_MS, 8 * MIB, 20_000)
 
 
 def test_bounds_can_be_set(tmp_path: Path) -> None:
-    kept = read_kept(
+    policy = read_kept(
         written(
             tmp_path,
             '[conversations]\nsessions = ["*"]\nidle_days = 1\nmax_mib = 2\nmax_messages = 500\n',
         )
     )
-    assert (kept.idle_ms, kept.max_bytes, kept.max_messages) == (DAY_MS, 2 * MIB, 500)
+    assert (policy.idle_ms, policy.max_bytes, policy.max_messages) == (DAY_MS, 2 * MIB, 500)
 
 
 @pytest.mark.parametrize(

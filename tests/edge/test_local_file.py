@@ -145,7 +145,9 @@ def _texts(file: Path, session: str) -> list[bytes]:
             [session.encode()],
         ).fetchall()
     summaries = [codec.loads(document)["summary"].encode() for (document,) in documents]
-    parts = [each[at : at + 40] for each in summaries for at in range(0, len(each) - 40, 40)]
+    parts = [
+        each[offset : offset + 40] for each in summaries for offset in range(0, len(each) - 40, 40)
+    ]
     return [session.encode(), *parts]
 
 

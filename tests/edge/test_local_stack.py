@@ -41,9 +41,9 @@ def test_only_the_user_reads_what_a_stack_keeps(
         client.sendall(b"SAVE\r\n")
         assert client.recv(64).startswith(b"+OK")
     assert stat.S_IMODE(stack.folder.stat().st_mode) == 0o700
-    kept = [path for path in (stack.folder / "redis").rglob("*") if path.is_file()]
-    assert kept
-    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+    files = [path for path in (stack.folder / "redis").rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if path.stat().st_mode & 0o077] == []
     of_before = tmp_path / "of_before"
     of_before.mkdir(mode=0o755)
     LocalStack(of_before).prepare(["redis"])

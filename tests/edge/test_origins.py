@@ -55,18 +55,18 @@ def derived(path: Path) -> list[Record]:
 
 def own(records: Sequence[Record]) -> list[tuple[object, ...]]:
     """What is counted or sent: sizes, compactions, savings, warnings that are nobody else's."""
-    found: list[tuple[object, ...]] = []
+    facts: list[tuple[object, ...]] = []
     for record in records:
         match record.data:
             case ContextReading(inherited=None) as data:
-                found.append(("size", data.used_tokens))
+                facts.append(("size", data.used_tokens))
             case CompactBoundary(inherited=None):
-                found.append(("compaction",))
+                facts.append(("compaction",))
             case CompactionComplete(inherited=None) as data:
-                found.append(("saved", data.tokens_saved))
+                facts.append(("saved", data.tokens_saved))
             case ContextWarning() as data:
-                found.append(("warning", data.thresholds_crossed))
-    return found
+                facts.append(("warning", data.thresholds_crossed))
+    return facts
 
 
 def history(seed: int, length: int, start: int) -> tuple[list[Body], int]:
@@ -169,18 +169,18 @@ def test_a_follower_that_restarts_within_a_copy_goes_on_with_it(tmp_path: Path) 
     content = path.read_bytes().splitlines(keepends=True)
     (source,) = reading.expand([str(path)])
     assert source.path is not None
-    deriver, records, at = Deriver(RULES), list[Record](), None
+    deriver, records, position = Deriver(RULES), list[Record](), None
     for end in range(1, len(content) + 1):
         path.write_bytes(b"".join(content[:end]))
         status = path.stat()
-        if at is None:
-            at = Position(source.name, status.st_dev, status.st_ino)
-        tail = FileTail(source, at._replace(inode=status.st_ino), None)
+        if position is None:
+            position = Position(source.name, status.st_dev, status.st_ino)
+        tail = FileTail(source, position._replace(inode=status.st_ino), None)
         tail.size = status.st_size
         for piece in tail.pieces(0.0, final=True):
             for each in piece.lines:
                 records += derive_line(deriver, each, LIMIT, None).records
-        at = tail.read
+        position = tail.read
         tail.close()
     origin = own(derived(path.with_name(path.name.replace(thread(2), thread(1)))))
     assert [*origin, *own(records)] == expected

@@ -69,11 +69,11 @@ async def test_the_keys_are_those_of_the_specification(
     await store.begin_next(1, "build")
     assert await redis.get(f"{key_prefix}:next") == b"1:build"
     await store.activate(1, "build")
-    found = {
+    types = {
         as_text(name).removeprefix(f"{key_prefix}:"): as_text(await redis.type(name))
         async for name in redis.scan_iter(match=f"{key_prefix}:*")
     }
-    assert found == {
+    assert types == {
         "active": "string",
         "{1:0}:pos": "hash",
         "{1:0}:s:a": "string",
@@ -141,8 +141,8 @@ async def test_a_stream_is_cut_to_its_latest_entries(
     for some in (entries[:7], entries[7:]):
         changes = NOTHING._replace(entries=[("events", b"a", entry) for entry in some])
         assert await apply(store, some[0].offset, some[-1].offset + 1, changes) == "applied"
-    found: Any = await redis.xrange(f"{key_prefix}:{{1:0}}:e:a")
-    assert [fields[b"d"] for _, fields in found] == [entry.document for entry in entries[2:]]
+    stored: Any = await redis.xrange(f"{key_prefix}:{{1:0}}:e:a")
+    assert [fields[b"d"] for _, fields in stored] == [entry.document for entry in entries[2:]]
     assert await store.check(1, 0) == HeldCheck("", 0)
 
 

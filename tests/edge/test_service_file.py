@@ -65,8 +65,8 @@ def test_a_whole_file(path: Path) -> None:
         provider="anthropic", model="claude-haiku-4-5", key_env="SUMMARISER_KEY"
     )
     book = ThresholdBook(plan.rules)
-    found = book.of(Subject("s", "reviewer", "/repos/app", "claude-sonnet-5"))
-    assert found == SessionThresholds(
+    thresholds = book.of(Subject("s", "reviewer", "/repos/app", "claude-sonnet-5"))
+    assert thresholds == SessionThresholds(
         automatic=True,
         compact_at=Threshold(percent=80.0),
         compact_to=Threshold(tokens=60_000),

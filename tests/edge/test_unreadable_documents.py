@@ -44,14 +44,14 @@ def enlarge(path: Path) -> None:
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is read of documents, each time."""
-    found: list[str] = []
+    names: list[str] = []
 
     def noting(path: str, mode: str) -> IO[bytes]:
-        found.append(Path(path).name)
+        names.append(Path(path).name)
         return open(path, mode)  # noqa: PTH123 -- in the place of the other
 
     monkeypatch.setattr(joined, "open", noting, raising=False)
-    return found
+    return names
 
 
 @pytest.mark.extended
@@ -119,8 +119,8 @@ def test_the_commands_name_it_and_show_the_others(
     assert [each["session_id"] for each in json.loads(listed.stdout)] == [OTHER]
     one = command("status", str(tmp_path / MAIN))
     command.environment = {"HOME": str(tmp_path)}
-    found = json.loads(command("doctor", "--json").stdout)
-    (here,) = [each for each in found["checks"] if each["id"] == "transcripts.readable"]
+    report = json.loads(command("doctor", "--json").stdout)
+    (here,) = [each for each in report["checks"] if each["id"] == "transcripts.readable"]
     assert (here["severity"], here["subject"]) == ("warning", str(tmp_path / MAIN))
     for done in (listed, one):
         assert done.returncode == 1

@@ -66,15 +66,15 @@ async def reading(
     reader = kit.log.reader(kit.config.dead_topic, range(kit.partitions))
     await reader.start()
     try:
-        found = DeadReading(
+        letters = DeadReading(
             reader,
             clock or SystemClock(),
             selection or Selection(),
             lambda letter: letter,
             progress,
         )
-        await found.begin(range(kit.partitions))
-        yield found
+        await letters.begin(range(kit.partitions))
+        yield letters
     finally:
         await reader.stop()
 
@@ -86,9 +86,9 @@ async def redriven(
     producer = kit.log.producer()
     await producer.start()
     try:
-        async with reading(kit, selection) as found:
+        async with reading(kit, selection) as letters:
             return await redrive(
-                found.as_sent(),
+                letters.as_sent(),
                 config_of(kit, **changes),
                 SystemClock(),
                 None if dry else producer,

@@ -319,16 +319,16 @@ class ProjectKit:
 
     async def active(self, *, at_least: int = 1) -> int:
         """Wait for an active generation."""
-        found: list[int] = []
+        generations: list[int] = []
 
         async def done() -> bool:
             active = (await self.store.generations()).active
             if active is not None and active >= at_least:
-                found.append(active)
-            return bool(found)
+                generations.append(active)
+            return bool(generations)
 
         await until(patient(done))
-        return found[0]
+        return generations[0]
 
     async def caught_up(self, *workers: Worker, at_least: int = 1) -> int:
         """Wait until the active generation has all that is on the log; return it."""

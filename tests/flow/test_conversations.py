@@ -49,11 +49,11 @@ async def test_messages_of_a_subagents_file_are_no_part_of_the_conversation(
 
 
 async def test_only_sessions_that_fit_the_patterns_are_kept(kit: ConversationsKit) -> None:
-    kept = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop*",)))
+    policy = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop*",)))
     await kit.publish(user("mine", cwd="/shop/a"), session="one", agent="ann")
     await kit.publish(user("other folder", cwd="/home"), session="two", agent="ann")
     await kit.publish(user("other agent", cwd="/shop"), session="three", agent="bob")
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     assert await kit.texts("one") == ["mine"]
     assert await kit.store.conversation("two") is None
@@ -61,12 +61,12 @@ async def test_only_sessions_that_fit_the_patterns_are_kept(kit: ConversationsKi
 
 
 async def test_a_session_that_was_decided_late_is_not_whole(kit: ConversationsKit) -> None:
-    kept = KeptConversations(projects=Patterns(("/shop",)))
+    policy = KeptConversations(projects=Patterns(("/shop",)))
     await kit.publish(user("lost"))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     await kit.publish(user("kept", cwd="/shop"))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     assert await kit.texts() == ["kept"]
     assert (await kit.conversation()).state == "incomplete"
@@ -194,11 +194,11 @@ async def test_an_idle_session_expires_and_is_incomplete_when_it_comes_back(
 async def test_archived_messages_go_first_where_there_are_too_many_bytes(
     kit: ConversationsKit,
 ) -> None:
-    kept = replace(ALL, max_bytes=20_000)
+    policy = replace(ALL, max_bytes=20_000)
     long = "x" * 3_000
     await kit.publish(*(user(f"{index} {long}") for index in range(4)), *SUMMARY)
     await kit.publish(*(user(f"{index} {long}") for index in range(5, 8)))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     conversation = await kit.conversation()
     assert conversation.state == "whole"
@@ -211,10 +211,10 @@ async def test_archived_messages_go_first_where_there_are_too_many_bytes(
 async def test_a_conversation_that_is_too_large_begins_at_its_next_compaction(
     kit: ConversationsKit,
 ) -> None:
-    kept = replace(ALL, max_bytes=20_000)
+    policy = replace(ALL, max_bytes=20_000)
     long = "x" * 3_000
     await kit.publish(*(user(f"{index} {long}") for index in range(8)))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
         assert (await kit.conversation()).state == "too_large"
         assert await kit.texts() == []
@@ -245,6 +245,6 @@ def test_deletions_are_kept_for_as_long_as_messages(
     )
     with pytest.raises(ConfigError, match=f"CONTEXTGAUGE_COMMANDS_RETENTION_DAYS to {messages}"):
         conversations_config(given)
-    for kept in (messages, -1):
-        equal = given.model_copy(update={"commands_retention_days": kept})
+    for days in (messages, -1):
+        equal = given.model_copy(update={"commands_retention_days": days})
         assert conversations_config(equal).messages_topic == AGENT_MESSAGES.name

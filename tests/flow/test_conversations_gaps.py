@@ -19,12 +19,12 @@ async def kit() -> ConversationsKit:
 async def test_a_session_that_comes_into_a_folder_that_is_kept_is_not_whole(
     kit: ConversationsKit,
 ) -> None:
-    kept = KeptConversations(projects=Patterns(("/shop*",)))
+    policy = KeptConversations(projects=Patterns(("/shop*",)))
     await kit.publish(user("elsewhere", cwd="/home"), agent="ann")
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     await kit.publish(user("here", cwd="/shop"), agent="ann")
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     assert await kit.texts() == ["here"]
     assert (await kit.conversation()).state == "incomplete"
@@ -34,8 +34,8 @@ async def test_a_session_that_leaves_for_a_folder_that_is_not_kept_is_dropped_at
     kit: ConversationsKit,
 ) -> None:
     kit.config = replace(kit.config, expire_s=3_600)
-    kept = KeptConversations(projects=Patterns(("!/secret*",)))
-    async with kit.running(kept):
+    policy = KeptConversations(projects=Patterns(("!/secret*",)))
+    async with kit.running(policy):
         await kit.publish(user("open", cwd="/shop"), user("closed", cwd="/secret"))
         await kit.caught_up()
         assert await kit.store.conversation("s") is None
@@ -46,10 +46,10 @@ async def test_a_session_that_leaves_for_a_folder_that_is_not_kept_is_dropped_at
 
 
 async def test_what_is_known_of_a_session_may_come_in_parts(kit: ConversationsKit) -> None:
-    kept = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop",)))
+    policy = KeptConversations(agents=Patterns(("ann",)), projects=Patterns(("/shop",)))
     await kit.publish(user("lost"), agent="ann")
     await kit.publish(user("kept", cwd="/shop"), user("too"))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
         await kit.publish(user("later"))
         await kit.caught_up()
@@ -74,12 +74,12 @@ async def test_a_message_that_cannot_be_read_leaves_a_gap(
 
 
 async def test_a_gap_survives_a_cut(kit: ConversationsKit) -> None:
-    kept = replace(ALL, max_bytes=20_000)
+    policy = replace(ALL, max_bytes=20_000)
     long = "x" * 3_000
     await kit.publish(*(user(f"{index} {long}") for index in range(4)), *SUMMARY)
     await kit.publish_bytes(b"{")
     await kit.publish(*(user(f"{index} {long}") for index in range(5, 8)))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     assert [text[:2] for text in await kit.texts()] == ["[S", "5 ", "6 ", "7 "]
     assert (await kit.conversation()).state == "incomplete"
@@ -88,13 +88,13 @@ async def test_a_gap_survives_a_cut(kit: ConversationsKit) -> None:
 async def test_what_begins_again_after_it_was_too_large_stays_whole_when_it_is_cut(
     kit: ConversationsKit,
 ) -> None:
-    kept = replace(ALL, max_bytes=20_000)
+    policy = replace(ALL, max_bytes=20_000)
     long = "x" * 3_000
     again = ({**SUMMARY[0], "uuid": "b2"}, {**SUMMARY[1], "uuid": "s2"})
     await kit.publish(*(user(f"{index} {long}") for index in range(8)), *SUMMARY)
     await kit.publish(user("9" + "x" * 4_000), *again)
     await kit.publish(*(user(f"{index} {long}") for index in range(20, 25)))
-    async with kit.running(kept):
+    async with kit.running(policy):
         await kit.caught_up()
     conversation = await kit.conversation()
     assert conversation.state == "whole"

@@ -78,8 +78,8 @@ async def test_the_worker_goes_on_and_says_what_it_cut(kit: DeriveKit, log: Memo
     await kit.publish(messages)
     await kit.run_until_caught_up(replace(kit.config, letter_bytes=180_000))
     assert await kit.events() == expected(messages)
-    (found,) = await kit.dead_letters()
-    letter = letter_of(0, found)
+    (record,) = await kit.dead_letters()
+    letter = letter_of(0, record)
     assert (letter.reason, letter.size) == ("not_json", 200_000)
     assert letter.cut is not None
     result = await redriven(kit)

@@ -19,13 +19,13 @@ from tests.flow.derive_kit import DeriveKit
 
 
 async def newest(kit: DeriveKit, **selected: object) -> list[str]:
-    async with reading(kit, Selection(**selected)) as found:  # type: ignore[arg-type]  # its fields
-        return addresses([letter async for letter in found.newest_first()])
+    async with reading(kit, Selection(**selected)) as letters:  # type: ignore[arg-type]  # its fields
+        return addresses([letter async for letter in letters.newest_first()])
 
 
 async def as_sent(kit: DeriveKit, **selected: object) -> list[str]:
-    async with reading(kit, Selection(**selected)) as found:  # type: ignore[arg-type]  # its fields
-        return addresses([letter async for letter in found.as_sent()])
+    async with reading(kit, Selection(**selected)) as letters:  # type: ignore[arg-type]  # its fields
+        return addresses([letter async for letter in letters.as_sent()])
 
 
 def test_every_reason_has_a_remedy() -> None:
@@ -105,17 +105,19 @@ async def test_the_newest_of_many_are_read_without_reading_all(
 ) -> None:
     await kit.append(died(n % 2, died_ms=NOW_MS + n) for n in range(20_000))
     read: list[int] = []
-    found: list[str] = []
+    newest_addresses: list[str] = []
     async with reading(
         kit,
         Selection(**selected),  # type: ignore[arg-type]  # its fields
         progress=lambda done, _: read.append(done),
     ) as letters:
         async for letter in letters.newest_first():
-            found.append(letter.address)
-            if len(found) == 50:
+            newest_addresses.append(letter.address)
+            if len(newest_addresses) == 50:
                 break
-    assert found[:2] == (["1:9999", "0:9999"] if "spans" not in selected else ["1:9999", "1:9998"])
+    assert newest_addresses[:2] == (
+        ["1:9999", "0:9999"] if "spans" not in selected else ["1:9999", "1:9998"]
+    )
     assert read[-1] < 500
 
 
@@ -123,8 +125,8 @@ async def test_reading_backwards_yields_every_letter(kit: DeriveKit) -> None:
     await kit.append(died(n % 2, died_ms=NOW_MS + n) for n in range(5_000))
     seen: list[tuple[int, int]] = []
     async with reading(kit, progress=lambda *figures: seen.append(figures)) as letters:
-        found = [letter.died_ms - NOW_MS async for letter in letters.newest_first()]
-    assert found == list(range(4_999, -1, -1))
+        times_ms = [letter.died_ms - NOW_MS async for letter in letters.newest_first()]
+    assert times_ms == list(range(4_999, -1, -1))
     assert seen[-1] == (5_000, 5_000)
 
 
@@ -141,12 +143,12 @@ async def test_retention_may_delete_letters_while_they_are_read(
     await kit.append(died(value=b"%d" % n) for n in range(4_800))
     seen: list[tuple[int, int]] = []
     async with reading(kit, progress=lambda *figures: seen.append(figures)) as letters:
-        found = []
+        numbers = []
         async for letter in letters.as_sent():
-            found.append(int(letter.value))
+            numbers.append(int(letter.value))
             if letter.offset == 0:
                 log.delete_before(kit.config.dead_topic, 0, 4_400)
-    assert found == [*range(2_000), *range(4_400, 4_800)]
+    assert numbers == [*range(2_000), *range(4_400, 4_800)]
     assert seen[-1] == (4_800, 4_800)
 
 

@@ -139,8 +139,12 @@ async def test_views_that_are_complete_are_as_late_as_their_records(log: Message
     await log.publish(1, partition=1)
 
     async def lags(partition: int) -> bool:
-        at = await kit.store.position(1, partition)
-        return at is not None and at.heartbeat is not None and at.heartbeat.lag_ms > 0
+        position = await kit.store.position(1, partition)
+        return (
+            position is not None
+            and position.heartbeat is not None
+            and position.heartbeat.lag_ms > 0
+        )
 
     async with kit.running():
         await until(lambda: lags(1))

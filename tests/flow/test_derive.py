@@ -281,9 +281,9 @@ async def test_a_new_worker_starts_at_the_first_message_kept(
 ) -> None:
     await kit.publish(MESSAGES)
     log.delete_before(kit.config.messages_topic, 0, 3)
-    kept = await kit.read(kit.config.messages_topic, 0)
+    records = await kit.read(kit.config.messages_topic, 0)
     await kit.run_until_caught_up()
-    sent = [Sent((record.key or b"").decode(), record.value or b"") for record in kept]
+    sent = [Sent((record.key or b"").decode(), record.value or b"") for record in records]
     assert (await kit.events())[0] == expected(sent)[0]
 
 

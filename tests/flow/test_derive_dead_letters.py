@@ -33,10 +33,10 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
     await kit.append([*[record for record, _ in bad], *ignored])
     figures = await kit.run_until_caught_up()
     letters = await kit.dead_letters()
-    found = {by_name(each.headers)["dead_reason"].decode(): each for each in letters}
-    assert set(found) == {reason for _, reason in bad}
+    by_reason = {by_name(each.headers)["dead_reason"].decode(): each for each in letters}
+    assert set(by_reason) == {reason for _, reason in bad}
     for record, reason in bad:
-        dead = found[reason]
+        dead = by_reason[reason]
         assert (dead.key, dead.value) == (record.key, record.value)
         assert dead.headers[: len(record.headers)] == record.headers
         source_headers = by_name(dead.headers)
@@ -47,7 +47,7 @@ async def test_dead_letters_keep_the_message_and_the_reason(kit: DeriveKit) -> N
         assert origin.value == record.value
         assert int(source_headers["src_timestamp"]) == origin.timestamp_ms
         assert figures.counts["derive_dead_letters", reason] == 1
-    assert b"partitioner=murmur2_random" in by_name(found["misrouted"].headers)["dead_detail"]
+    assert b"partitioner=murmur2_random" in by_name(by_reason["misrouted"].headers)["dead_detail"]
 
 
 async def test_a_message_without_a_session_is_a_dead_letter(kit: DeriveKit) -> None:

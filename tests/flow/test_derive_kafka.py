@@ -114,8 +114,8 @@ async def test_a_second_group_writes_nothing_twice(kit: DeriveKit) -> None:
     second = replace(first, group=first.group + "-second")
 
     async def are_all_derived() -> bool:
-        found = [len(await kit.read(kit.config.events_topic, at)) for at in range(4)]
-        return found == [len(records) for records in expected(MESSAGES)]
+        counts = [len(await kit.read(kit.config.events_topic, partition)) for partition in range(4)]
+        return counts == [len(records) for records in expected(MESSAGES)]
 
     async def has_noticed() -> bool:
         return any(line["event"].startswith("another group derived") for line in logs)

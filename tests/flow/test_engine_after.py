@@ -95,7 +95,7 @@ def test_what_was_cleared_is_gone() -> None:
         recording.prompt(f"question {number} " + "after " * 4_000).respond(15_000 + 9_000 * number)
     log, everything = log_and_messages(recording.take())
     after = EngineAfter(log, everything, Strategy("seed-001"))
-    reset = next(at for at, each in enumerate(log.between) if each.is_reset)
+    reset = next(index for index, each in enumerate(log.between) if each.is_reset)
     kept = after(reset + 5, 60_000)
     assert kept is not None
     assert kept.pins is not None

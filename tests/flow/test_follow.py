@@ -42,8 +42,8 @@ class Noted:
 
 def piece(notes: list[str], *, lines: int = 1, live: bool = False) -> LineBatch:
     value = b'{"type":"user","session_id":"s"}'
-    found = [Line("f", n, value, len(value), None) for n in range(lines)]
-    return LineBatch(found, live, lambda: notes.append("settled"))
+    read = [Line("f", n, value, len(value), None) for n in range(lines)]
+    return LineBatch(read, live, lambda: notes.append("settled"))
 
 
 async def of(pieces: Sequence[LineBatch]) -> AsyncIterator[LineBatch]:
@@ -85,8 +85,8 @@ async def test_live_pieces_are_marked_unless_overridden(
 ) -> None:
     producer = Noted([])
     await run(producer, of([piece([]), piece([], live=True)]), is_live=chosen)
-    found = [(OBSERVED_HEADER, OBSERVED_LIVE) in record.headers for record in producer.records]
-    assert found == marks
+    marked = [(OBSERVED_HEADER, OBSERVED_LIVE) in record.headers for record in producer.records]
+    assert marked == marks
 
 
 async def test_reading_ends_at_once_though_the_next_item_never_comes() -> None:
@@ -98,11 +98,11 @@ async def test_reading_ends_at_once_though_the_next_item_never_comes() -> None:
         never.wait()
         yield 2
 
-    found = []
+    taken = []
     async for item in in_thread(items(), stop):
-        found.append(item)
+        taken.append(item)
         asyncio.get_running_loop().call_later(0.05, stop.set)
-    assert found == [1]
+    assert taken == [1]
     never.set()
 
 
@@ -115,10 +115,10 @@ async def test_an_exception_in_the_thread_is_raised_in_the_consumer() -> None:
         yield 1
         raise ValueError("broken")
 
-    found: list[int] = []
+    taken: list[int] = []
     with pytest.raises(ValueError, match="broken"):
-        await _collect(in_thread(items()), found.append)
-    assert found == [1]
+        await _collect(in_thread(items()), taken.append)
+    assert taken == [1]
 
 
 async def _collect(items: AsyncIterator[int], take: Callable[[int], None]) -> None:

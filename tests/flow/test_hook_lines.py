@@ -23,7 +23,10 @@ class Hooks:
 
     def __call__(self, path: str) -> Sequence[HookMessage]:
         assert path == "f.jsonl"
-        return [HookMessage(BASE_MS + at * 1_000, b"hook %d" % at) for at in sorted(self.seconds)]
+        return [
+            HookMessage(BASE_MS + second * 1_000, b"hook %d" % second)
+            for second in sorted(self.seconds)
+        ]
 
 
 def test_a_message_comes_before_the_first_line_that_was_written_later() -> None:

@@ -65,13 +65,13 @@ async def test_a_broker_without_ids_forgets_none(
 
 async def _stored_ids(kit: DeriveKit) -> set[str]:
     """Return the topics' ids in the last positions of all partitions."""
-    found = set[str]()
+    topic_ids = set[str]()
     for partition in range(4):
         records = await kit.read(kit.config.state_topic, partition)
         values = [record.value or b"" for record in records if record.key == POSITION_KEY]
         proof = read_proof(json_codec.loads(values[-1])["log"])
-        found |= {proof.messages.topic_id, proof.events.topic_id}
-    return found
+        topic_ids |= {proof.messages.topic_id, proof.events.topic_id}
+    return topic_ids
 
 
 def test_a_message_is_an_anchor_once_metadata_that_lags_behind_would_show_another_topic() -> None:

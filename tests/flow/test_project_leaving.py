@@ -28,10 +28,10 @@ def days(*records: tuple[Record, float]) -> list[LogRecord]:
 
 
 async def test_sessions_idle_for_90_days_of_the_log_leave() -> None:
-    old, kept, new = History("old"), History("kept"), History("new")
+    old, idle, new = History("old"), History("kept"), History("new")
     log = days(
         (old.boundary(), 0),
-        (kept.reading(5), 1.6),
+        (idle.reading(5), 1.6),
         (new.reading(5), 90.4),
         # 91 days on the old one is idle for more than 90 and the kept one is not.
         (new.reading(6), 91.6),

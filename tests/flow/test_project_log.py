@@ -173,7 +173,7 @@ async def test_the_topic_s_id_is_stored_and_compared(
     for now[0] in (NO_ID, UUID(int=1)):
         await _project(kit)
         positions = [place.position for place in store.partitions.values()]
-        assert {at and at.log.topic_id for at in positions} == {UUID(int=1).hex}
+        assert {position and position.log.topic_id for position in positions} == {UUID(int=1).hex}
     now[0] = UUID(int=2)
     await _project(kit, at_least=2)
 

@@ -132,8 +132,8 @@ def test_a_crash_at_any_point_gives_the_same_result(
             await project_all(store, todo)
         except CrashError:
             position = await store.position(1, 0)
-            at = 0 if position is None else position.offset
-            await project_all(store, [batch for batch in todo if batch.position > at])
+            offset = 0 if position is None else position.offset
+            await project_all(store, [batch for batch in todo if batch.position > offset])
         assert stored(store) == wanted(log)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -178,7 +178,9 @@ async def test_two_groups_of_projectors_share_a_key_prefix(redis_url: str, key_p
 
         async def is_reported() -> bool:
             places = [await store.position(1, partition) for partition in range(PARTITIONS)]
-            return any(at and at.heartbeat and at.heartbeat.rivals for at in places)
+            return any(
+                position and position.heartbeat and position.heartbeat.rivals for position in places
+            )
 
         await until(is_reported)
         assert await kit.documents(1) == await kit.expected()

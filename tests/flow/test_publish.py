@@ -78,16 +78,16 @@ async def everything(
     """Return all records with their partitions."""
     reader = log.reader(topic, range(partitions))
     await reader.start()
-    found = []
+    records = []
     for partition in range(partitions):
         begin, end = await reader.bounds(partition)
         reader.seek(partition, begin)
         while begin < end:
             batch = await reader.poll(partition, 500, 5.0)
-            found += [(partition, record) for record in batch.records]
+            records += [(partition, record) for record in batch.records]
             begin = batch.position
     await reader.stop()
-    return found
+    return records
 
 
 async def test_bytes_are_published_unchanged_under_the_messages_session() -> None:
@@ -165,10 +165,10 @@ async def test_partitions_match_the_default_kafka_partitioner() -> None:
     await publish(producer, CONFIG, blocks_of(lines), Refused(), lambda _: None)
     choose = DefaultPartitioner()
     partitions = list(range(PARTITIONS))
-    found = await everything(log, TOPIC.name)
-    assert len(found) == len(sessions)
+    records = await everything(log, TOPIC.name)
+    assert len(records) == len(sessions)
     assert all(
-        partition == choose(record.key, partitions, partitions) for partition, record in found
+        partition == choose(record.key, partitions, partitions) for partition, record in records
     )
 
 
@@ -238,12 +238,12 @@ async def test_reading_in_a_thread_gives_the_same_blocks() -> None:
 
 
 def by_session(records: Iterable[Record]) -> dict[str, list[tuple[object, ...]]]:
-    found: dict[str, list[tuple[object, ...]]] = defaultdict(list)
+    sessions: dict[str, list[tuple[object, ...]]] = defaultdict(list)
     for record in records:
-        found[record.data.session_id].append(
+        sessions[record.data.session_id].append(
             (record.id, record.type, record.subject, record.time_ms, record.sequence, record.data)
         )
-    return found
+    return sessions
 
 
 async def through(log: Log, topic: str, folder: Path) -> dict[str, list[tuple[object, ...]]]:
@@ -336,8 +336,8 @@ def test_the_command_publishes_and_reports_the_result(
     bad = str(folder / "bad.jsonl")
     assert command("publish", bad, "--again", "--strict", **settings).returncode == 1
     lines = sum(len(path.read_bytes().splitlines()) for path in folder.rglob("*.jsonl"))
-    found = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
-    assert len(found) == lines - 2
+    records = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
+    assert len(records) == lines - 2
 
 
 async def _read_all(kafka: str, topic: str) -> list[tuple[int, LogRecord]]:
@@ -356,9 +356,9 @@ def test_the_simulator_publishes_too(command: Command, kafka: str, topic_prefix:
     result = command("simulate", "--messages", "500", "--publish", **settings)
     assert result.returncode == 0
     assert "published 500 messages" in result.stderr
-    found = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
-    assert len(found) == 500
-    keys = [(partition, (record.key or b"").decode()) for partition, record in found]
+    records = asyncio.run(_read_all(kafka, topic_prefix + AGENT_MESSAGES.name))
+    assert len(records) == 500
+    keys = [(partition, (record.key or b"").decode()) for partition, record in records]
     assert all(partition == partition_of(key, 4) for partition, key in keys)
 
 

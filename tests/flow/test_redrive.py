@@ -73,9 +73,9 @@ def of_right_publishing(messages: list[Sent]) -> BySession:
     deriver = Deriver(RULES)
     records: BySession = defaultdict(list)
     for number, (session_id, value) in enumerate(messages):
-        found = deriver.derive(InputMessage(value, session_id, SEEN_MS + 1_000 * number)).records
-        records[session_id] += found
-    return {session_id: found for session_id, found in records.items() if found}
+        derived = deriver.derive(InputMessage(value, session_id, SEEN_MS + 1_000 * number)).records
+        records[session_id] += derived
+    return {session_id: derived for session_id, derived in records.items() if derived}
 
 
 async def by_session(kit: DeriveKit) -> BySession:
@@ -170,9 +170,9 @@ async def test_a_stopped_redrive_continues_without_duplicates(kit: DeriveKit, se
 
     done = RedriveResult()
     producer = Dying(kit.log.producer(), sent)
-    async with reading(kit) as found:
+    async with reading(kit) as letters:
         with pytest.raises(RetryError):
-            await redrive(found.as_sent(), config_of(kit), SystemClock(), producer, done)
+            await redrive(letters.as_sent(), config_of(kit), SystemClock(), producer, done)
     assert done.messages == sent
     await kit.run_until_caught_up()
     rest = tuple(Span(p, done.settled.get(p, 0), None) for p in range(kit.partitions))
@@ -243,15 +243,15 @@ ANONYMOUS = b'{"type":"assistant",' + USAGE + b"}"
 def test_a_live_message_outside_the_topics_time_limits_is_skipped(
     kit: DeriveKit, sent_ms: int, stays: str | None
 ) -> None:
-    found = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms))
-    assert (found.reason if isinstance(found, Skipped) else None) == stays
+    limited = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms))
+    assert (limited.reason if isinstance(limited, Skipped) else None) == stays
     plain = made(kit, died(value=ANONYMOUS, sent_ms=sent_ms))
     assert isinstance(plain, Ready)
     assert plain.record.timestamp_ms is None
     unlimited = {"retention_ms": -1, "max_ahead_ms": None}
-    kept = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms), **unlimited)
-    assert isinstance(kept, Ready)
-    assert kept.record.timestamp_ms == sent_ms
+    ready = made(kit, died(value=ANONYMOUS, headers=LIVE, sent_ms=sent_ms), **unlimited)
+    assert isinstance(ready, Ready)
+    assert ready.record.timestamp_ms == sent_ms
 
 
 @pytest.mark.parametrize("expected", [b"-1", b"never", None])
@@ -261,10 +261,10 @@ def test_a_live_message_without_a_known_timestamp_loses_its_mark(
     """It would be given the time of the sending, which is wrong."""
     record = died(value=ANONYMOUS, headers=(("a", b"b"), *LIVE))
     last = () if expected is None else (("src_timestamp", expected),)
-    found = made(kit, record._replace(headers=(*record.headers[:-1], *last)))
-    assert isinstance(found, Ready)
-    assert found.record.headers == (("a", b"b"), (REDRIVEN_HEADER, b"0:5"))
-    assert found.record.timestamp_ms is None
+    ready = made(kit, record._replace(headers=(*record.headers[:-1], *last)))
+    assert isinstance(ready, Ready)
+    assert ready.record.headers == (("a", b"b"), (REDRIVEN_HEADER, b"0:5"))
+    assert ready.record.timestamp_ms is None
 
 
 @pytest.mark.parametrize(
@@ -282,16 +282,16 @@ def test_unreadable_messages_are_skipped(
     kit: DeriveKit, value: bytes, reason: str, key: bytes | None
 ) -> None:
     for assign in (None, "s"):
-        found = made(kit, died(value=value, key=key), assign_session=assign)
-        assert isinstance(found, Skipped)
-        assert found.reason == reason
+        skipped = made(kit, died(value=value, key=key), assign_session=assign)
+        assert isinstance(skipped, Skipped)
+        assert skipped.reason == reason
 
 
 def test_a_message_without_a_session_is_assigned_one(kit: DeriveKit) -> None:
     for key in (None, b"\xff", b""):
-        found = made(kit, died(value=ANONYMOUS, key=key))
-        assert isinstance(found, Skipped)
-        assert found.reason == "no_session"
+        skipped = made(kit, died(value=ANONYMOUS, key=key))
+        assert isinstance(skipped, Skipped)
+        assert skipped.reason == "no_session"
         given = made(kit, died(value=ANONYMOUS, key=key), assign_session="given")
         assert isinstance(given, Ready)
         assert (given.record.key, given.record.value) == (b"given", ANONYMOUS)
@@ -305,10 +305,10 @@ def test_a_message_without_a_session_is_assigned_one(kit: DeriveKit) -> None:
 def test_a_message_over_the_limit_is_shortened_as_by_publish(kit: DeriveKit) -> None:
     text = b"x" * 5_000
     line = b'{"type":"assistant","text":"' + text + b'",' + USAGE + b"}"
-    found = made(kit, died(reason="too_large", value=line), limit_bytes=3_000)
-    assert isinstance(found, Ready)
-    assert found.shortened
-    value = found.record.value or b""
+    ready = made(kit, died(reason="too_large", value=line), limit_bytes=3_000)
+    assert isinstance(ready, Ready)
+    assert ready.shortened
+    value = ready.record.value or b""
     assert len(value) <= 3_000
     assert codec.loads(value)[MARK]["bytes"] == len(line)
     broken = made(kit, died(reason="too_large", value=line[:-1]), limit_bytes=3_000)
@@ -323,10 +323,10 @@ def test_a_letter_whose_record_would_be_too_large_is_skipped(kit: DeriveKit) -> 
         b'{"type":"system","subtype":"compact_boundary","session_id":"s","compact_metadata":'
         b'{"trigger":"auto","pre_tokens":5,"more":[' + wide + b"]}}"
     )
-    found = made(kit, died(reason="too_large", value=line))
-    assert isinstance(found, Skipped)
-    assert found.reason == "too_large"
-    assert "a record of it" in found.detail
+    skipped = made(kit, died(reason="too_large", value=line))
+    assert isinstance(skipped, Skipped)
+    assert skipped.reason == "too_large"
+    assert "a record of it" in skipped.detail
 
 
 async def test_skipped_letters_are_reported_by_reason(kit: DeriveKit) -> None:

@@ -70,7 +70,8 @@ def test_a_transcripts_file_gives_the_records_of_its_lines(name: str, tmp_path: 
     lines = captures.TRANSCRIPTS[name]()
     path = write(tmp_path / f"{captures.SESSION}.jsonl", *lines)
     keyed = [
-        Line(str(path), at, line, len(line), captures.SESSION) for at, line in enumerate(lines)
+        Line(str(path), number, line, len(line), captures.SESSION)
+        for number, line in enumerate(lines)
     ]
     records = records_of(files.read(files.expand([str(path)])))
     assert records == records_of([keyed])
@@ -136,12 +137,12 @@ def test_malformed_lines_are_reported_and_kept_and_do_not_stop_it(
         [f"{path}:{number}", reason.replace("not_json", "not JSON")]
         for number, reason in zip((2, 3, 4, 5, 7), reasons, strict=True)
     ]
-    kept = [json.loads(line) for line in dead.read_text().splitlines()]
-    assert [entry["reason"] for entry in kept] == reasons
-    assert [entry["line"] for entry in kept] == [2, 3, 4, 5, 7]
-    assert kept[0]["text"] == '{"type": "assistant", '
-    assert base64.b64decode(kept[1]["base64"]) == b"\xff\xfe"
-    assert {entry["file"] for entry in kept} == {str(path)}
+    entries = [json.loads(line) for line in dead.read_text().splitlines()]
+    assert [entry["reason"] for entry in entries] == reasons
+    assert [entry["line"] for entry in entries] == [2, 3, 4, 5, 7]
+    assert entries[0]["text"] == '{"type": "assistant", '
+    assert base64.b64decode(entries[1]["base64"]) == b"\xff\xfe"
+    assert {entry["file"] for entry in entries} == {str(path)}
     assert command("replay", str(path), "--strict").returncode == 1
 
 
@@ -221,12 +222,12 @@ def test_a_long_line_gives_its_records_without_its_content(tmp_path: Path) -> No
     long = body("u1", 70_000, content="x")
     long["message"]["content"] = [{"type": "text", "text": "y" * (MESSAGE_LIMIT_BYTES + 1)}]
     short = body("u1", 70_000, content="x")
-    found, expected = (
+    shortened, expected = (
         records_of(files.read(files.expand([str(write(tmp_path / name / "a.jsonl", line))])))
         for name, line in (("long", long), ("short", short))
     )
-    assert found == expected
-    assert len(found) > 1
+    assert shortened == expected
+    assert len(shortened) > 1
 
 
 @pytest.mark.parametrize("held", [256 * 1024 * 1024, 1024 * 1024])
@@ -276,9 +277,9 @@ def test_a_file_is_read_alone_and_a_folder_as_the_whole_session(tmp_path: Path) 
     for name in ("agent-b", "agent-a", "deep/agent-c"):
         write(tmp_path / "p" / "one" / "subagents" / f"{name}.jsonl", body(name))
     assert [line.file for line in lines_of(main)] == [str(main)]
-    found = lines_of(tmp_path / "p" / "one")
-    assert [Path(line.file).stem for line in found] == ["one", "agent-a", "agent-b", "agent-c"]
-    assert {line.session_hint for line in found} == {"one"}
+    lines = lines_of(tmp_path / "p" / "one")
+    assert [Path(line.file).stem for line in lines] == ["one", "agent-a", "agent-b", "agent-c"]
+    assert {line.session_hint for line in lines} == {"one"}
 
 
 def test_a_session_without_subagents_is_named_by_its_folder_too(tmp_path: Path) -> None:
@@ -312,8 +313,8 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
         write(tmp_path / name, body(name))
     (tmp_path / "p" / "round").symlink_to(tmp_path / "p")
     (tmp_path / "p" / "notes.txt").write_text("no transcript")
-    found = lines_of(tmp_path)
-    assert [str(Path(line.file).relative_to(tmp_path)) for line in found] == [
+    lines = lines_of(tmp_path)
+    assert [str(Path(line.file).relative_to(tmp_path)) for line in lines] == [
         "p/gone/subagents/agent-g.jsonl",
         "p/one.jsonl",
         "p/one/subagents/agent-a.jsonl",
@@ -324,7 +325,7 @@ def test_a_projects_folder_is_every_session_each_with_its_subagents(tmp_path: Pa
         "r/three.jsonl",
     ]
     assert [line.session_hint for line in lines_of(tmp_path / "r")] == ["three"]
-    assert [line.session_hint for line in found] == [
+    assert [line.session_hint for line in lines] == [
         "gone", "one", "one", "zero", "agent-loose", "two", "r", "three",
     ]  # fmt: skip
 
@@ -340,9 +341,9 @@ def _through_a_pipe(tmp_path: Path, raw: bytes) -> list[Line]:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(raw,))
     writer.start()
-    found = lines_of(pipe)
+    lines = lines_of(pipe)
     writer.join()
-    return found
+    return lines
 
 
 def test_a_pipe_holds_lines_back_until_the_format_is_known(tmp_path: Path) -> None:
@@ -362,8 +363,8 @@ def test_a_pipe_holds_back_a_limited_amount(
     monkeypatch.setattr(files, name, limit)
     monkeypatch.setattr(files, "_BLOCK_BYTES", 6)
     raw = b'{}\n{}\n{}\n{}\n{}\n{"sessionId":"s"}\n{}\n'
-    found = [line.session_hint for line in _through_a_pipe(tmp_path, raw)]
-    assert found == [None] * 6 + ["s"]
+    hints = [line.session_hint for line in _through_a_pipe(tmp_path, raw)]
+    assert hints == [None] * 6 + ["s"]
 
 
 def test_a_pipe_of_unknown_format_is_a_stream(tmp_path: Path) -> None:

@@ -211,8 +211,8 @@ def test_the_requested_number_of_messages_and_concurrent_sessions_is_simulated()
     begins: dict[str, int] = {}
     for each in messages:
         begins.setdefault(each.session_id, each.at_ms)
-    at = sorted(begins.values())[6]
-    assert sum(begins[name] <= at <= ends[name] for name in begins) <= 5
+    seventh_begin = sorted(begins.values())[6]
+    assert sum(begins[name] <= seventh_begin <= ends[name] for name in begins) <= 5
 
 
 def test_without_a_number_of_messages_each_session_is_complete() -> None:

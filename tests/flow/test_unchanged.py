@@ -11,7 +11,7 @@ def _unchanged(
     result: Unchanged = unchanged(
         order,
         as_left,
-        [(path, session.encode(), Visits(*at)) for path, session, *at in members],
+        [(path, session.encode(), Visits(*visited)) for path, session, *visited in members],
         [session.encode() for session in without],
     )
     sessions = (session.decode() for session in result.sessions)

@@ -201,8 +201,8 @@ async def test_letters_around_a_batch_are_listed(kit: DeriveKit, log: FaultyLog)
     log.partition(topic, 0).append_unreadable(unreadable(3, topic))
     await kit.append([died(0, value=b"2")])
     async with reading(kit) as letters:
-        found = [letter.value async for letter in letters.newest_first()]
-    assert found == [b"2", b"1"]
+        values = [letter.value async for letter in letters.newest_first()]
+    assert values == [b"2", b"1"]
 
 
 async def test_workers_wait_for_nothing_behind_it(kit: DeriveKit, log: FaultyLog) -> None:

@@ -79,11 +79,11 @@ def must(holds: object, what: str) -> None:
 def validator(name: str) -> Draft202012Validator:
     """Return what validates a document against a public schema."""
     # Schemas have a version in their names; the API documents next to them have none.
-    kept = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.v*.json")}
+    schemas = {path.name: json.loads(path.read_text()) for path in KEPT.glob("*.v*.json")}
     registry: Registry[Any] = Registry().with_resources(
-        (file, Resource.from_contents(schema)) for file, schema in kept.items()
+        (file, Resource.from_contents(schema)) for file, schema in schemas.items()
     )
-    return Draft202012Validator(kept[name], registry=registry, format_checker=FormatChecker())
+    return Draft202012Validator(schemas[name], registry=registry, format_checker=FormatChecker())
 
 
 def validate(name: str, document: bytes) -> None:

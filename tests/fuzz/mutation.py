@@ -28,10 +28,10 @@ _MOST_KEPT: Final = 2_000
 def names() -> tuple[bytes, ...]:
     """Return the names and words that the normaliser's source has, as JSON strings."""
     folder = ROOT / "contextgauge" / "normalise"
-    found = set[str]()
+    words = set[str]()
     for path in folder.glob("*.py"):
-        found.update(re.findall(r'"([\w./\[\]<>-]{1,40})"', path.read_text(encoding="utf-8")))
-    return tuple(b'"%s"' % each.encode() for each in sorted(found))
+        words.update(re.findall(r'"([\w./\[\]<>-]{1,40})"', path.read_text(encoding="utf-8")))
+    return tuple(b'"%s"' % each.encode() for each in sorted(words))
 
 
 @cache
@@ -269,21 +269,21 @@ class Mutator:
 
 def _containers(corpus: Iterable[Template]) -> list[list[tuple[Template, int, int]]]:
     """Return the objects and arrays that are not empty, by the name of their field."""
-    found: dict[bytes, list[tuple[Template, int, int]]] = {}
+    by_key: dict[bytes, list[tuple[Template, int, int]]] = {}
     for template in corpus:
         for key, spans in template.fields.items():
-            found.setdefault(key, []).extend(
+            by_key.setdefault(key, []).extend(
                 (template, *span)
                 for span in spans
                 if span[1] - span[0] > 2 and template.tokens[span[0]] in {b"{", b"["}
             )
-    return [each for each in found.values() if each]
+    return [each for each in by_key.values() if each]
 
 
 def _extended(template: Template, begin: int, size: int) -> bytes:
     """Return an object with many members like its first, or an array likewise."""
     spans = template.members if template.tokens[begin] == b"{" else template.values
-    last = max(to for at, to in spans if at == begin + 1)
+    last = max(to for start, to in spans if start == begin + 1)
     if template.tokens[begin] == b"{":
         part = template.part((begin + 2, last))
         count = max(1, size // (len(part) + 12))

@@ -248,8 +248,8 @@ class Fuzzer:
                 self._measure(messages[: sizes.index(largest) + 1], folds=folds)
             elif place < _MEASURED:
                 self._measure(messages[: int(place / _MEASURED * len(messages)) + 1], folds=folds)
-        took, at = self._slowest
-        self._note_slow(took, messages[: at + 1], folds=folds)
+        took, index = self._slowest
+        self._note_slow(took, messages[: index + 1], folds=folds)
 
     def _take(self, partition: CheckedPartition, messages: list[Input], restarts_at: int) -> None:
         """Derive an episode's messages, in which `BOUNDARY` becomes the id of the last one."""
@@ -257,11 +257,11 @@ class Fuzzer:
         outcomes, clock, take = self.portion.outcomes, time.thread_time_ns, partition.take
         slowest = 0.0
         began = clock()
-        for at, generated in enumerate(messages):
+        for index, generated in enumerate(messages):
             message = generated
             if boundary is not None and BOUNDARY in message.value:
                 message = message._replace(value=message.value.replace(BOUNDARY, boundary))
-                messages[at] = message
+                messages[index] = message
             self._novel = False
             result = take(InputMessage(*message))
             ended = clock()
@@ -277,8 +277,8 @@ class Fuzzer:
                 self.mutator.keep(message.value)
                 began = clock()
             elif took > slowest:
-                slowest, self._slowest = took, (took, at)
-            if at == restarts_at:
+                slowest, self._slowest = took, (took, index)
+            if index == restarts_at:
                 partition.restart()
                 began = clock()
 
@@ -370,16 +370,16 @@ def failure_of(messages: Sequence[Input]) -> Failure | None:
 
 def shrink(failure: Failure) -> Failure:
     """Return the failure with as few messages as still show it."""
-    messages, at = list(failure.inputs), 0
+    messages, index = list(failure.inputs), 0
     if (first := failure_of(messages)) is None:
         return failure
-    while at < len(messages):
-        fewer = messages[:at] + messages[at + 1 :]
+    while index < len(messages):
+        fewer = messages[:index] + messages[index + 1 :]
         again = failure_of(fewer)
         if again is not None and again.kind == first.kind:
             messages, first = fewer, again
         else:
-            at += 1
+            index += 1
     return first
 
 

@@ -71,7 +71,7 @@ def _responses() -> list[Any]:
 
 
 def _compactions() -> list[Any]:
-    kept = [f"rule {number}" for number in range(3)]
+    rules = [f"rule {number}" for number in range(3)]
     return [
         given.init(),
         given.assistant("msg_1", read=160_000, at=1),
@@ -88,7 +88,7 @@ def _compactions() -> list[Any]:
         given.system(
             "microcompact_boundary", microcompactMetadata={"tokensSaved": 5, "preTokens": 9}
         ),
-        given.system("pins_checked", kept=2, lost=kept, boundary_id=BOUNDARY.decode()),
+        given.system("pins_checked", kept=2, lost=rules, boundary_id=BOUNDARY.decode()),
         given.system("model_refusal_fallback", original_model="a", fallback_model="b"),
         given.system(
             "autocompact_state", enabled=True, threshold=150_000, effective_window=160_000
@@ -169,7 +169,7 @@ def _app_server() -> list[Any]:
 
 
 def _transcript(bodies: Iterable[Any]) -> list[Any]:
-    lines = [given.line(body, at) for at, body in enumerate(bodies) if "session_id" in body]
+    lines = [given.line(body, number) for number, body in enumerate(bodies) if "session_id" in body]
     return [line for body in lines for line in (body, given.side(body | {"session_id": "s"}))]
 
 
@@ -193,13 +193,13 @@ def stories() -> tuple[tuple[bytes, ...], ...]:
         usual,
         _transcript(_compactions()),
     ]
-    found = [tuple(_lines(bodies)) for bodies in written]
-    found.append(tuple(BROKEN))
+    sequences = [tuple(_lines(bodies)) for bodies in written]
+    sequences.append(tuple(BROKEN))
     for number in range(_SAMPLES):
         sessions: dict[str, list[bytes]] = {}
         for sent in samples(number + 1):
             if len(sent.value) <= _MOST_BYTES:
                 sessions.setdefault(sent.session_id, []).append(sent.value)
         for lines in sessions.values():
-            found += [tuple(lines[at : at + _STORY]) for at in (0, len(lines) // 2)]
-    return tuple(found)
+            sequences += [tuple(lines[begin : begin + _STORY]) for begin in (0, len(lines) // 2)]
+    return tuple(sequences)

@@ -87,13 +87,15 @@ def test_what_is_broken_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _all_pairs(body: dict[str, Any], *names: str) -> Any:
-    found = fields.mapping(body, *names)
-    return found and {key: found[key] for key in found if sum(key == each for each in found)}
+    mapping = fields.mapping(body, *names)
+    return mapping and {
+        key: mapping[key] for key in mapping if sum(key == each for each in mapping)
+    }
 
 
 def _copies(body: dict[str, Any], *names: str) -> Any:
-    found = fields.mapping(body, *names) or {}
-    return [bytes(40 * len(found)) for _ in found] and found
+    mapping = fields.mapping(body, *names) or {}
+    return [bytes(40 * len(mapping)) for _ in mapping] and mapping
 
 
 @pytest.mark.extended

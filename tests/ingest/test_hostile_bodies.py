@@ -63,11 +63,11 @@ _DOCUMENTS = st.recursive(
 @example(b'[{"session_id": "s", "a": 1e999, "b": NaN}]', "json")
 def test_messages_are_ready_ignored_or_refused(body: bytes, form: Any) -> None:
     try:
-        found = read(body, form, Conversation("s", ()), FORM)
+        messages = read(body, form, Conversation("s", ()), FORM)
     except (UnreadableBodyError, TooManyMessagesError):
         return
-    assert all(each.session_id for each in found.ready)
-    assert all(letter.detail for _, letter in found.refused)
+    assert all(each.session_id for each in messages.ready)
+    assert all(letter.detail for _, letter in messages.refused)
 
 
 @given(

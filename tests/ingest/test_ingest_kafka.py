@@ -86,10 +86,10 @@ async def test_a_broker_killed_before_it_acknowledges_loses_nothing_that_was_acc
     await asyncio.to_thread(killable_kafka.start, ["kafka"])
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*running)
-    found = await written(broker.address, prefix)
+    records = await written(broker.address, prefix)
     for number, client in enumerate(clients):
         assert client.accepted == 3
-        assert first_numbers(found, f"s{number}") == [0, 1, 2]
+        assert first_numbers(records, f"s{number}") == [0, 1, 2]
     assert ingest.end(signal.SIGTERM) == 0
 
 
@@ -109,9 +109,9 @@ async def test_killed_servers_and_brokers_under_load_lose_nothing_that_was_accep
     await ingest.start()
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.gather(*running)
-    found = await written(address, prefix)
+    records = await written(address, prefix)
     for number in range(len(clients)):
-        assert first_numbers(found, f"s{number}") == list(range(60))
+        assert first_numbers(records, f"s{number}") == list(range(60))
     assert ingest.end(signal.SIGINT) == 0
 
 

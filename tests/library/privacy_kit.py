@@ -119,7 +119,7 @@ def check_no_text(lines: Iterable[bytes]) -> None:
         if isinstance(body, DeadLetter):
             continue
         left = set(strings(codec.decode(sent([line])[0])))
-        kept = {text for text in texts(body) if text in left}
+        unchanged = {text for text in texts(body) if text in left}
         # A runtime's own words for the parts of a context are a figure's labels.
         answers = (body.get("context_usage"), (body.get("response") or {}).get("response"))
         labels = {
@@ -128,4 +128,4 @@ def check_no_text(lines: Iterable[bytes]) -> None:
             if isinstance(answer, dict)
             for row in answer.get("categories", ())
         }
-        assert kept <= labels, kept
+        assert unchanged <= labels, unchanged

@@ -16,8 +16,8 @@ def made(name: str, /, **values: object) -> object:
     """Return an object of a class that looks like the SDK's of that name."""
     made_class = make_dataclass(name, [(key, object) for key in values])
     made_class.__module__ = MODULE
-    found: object = made_class(**values)
-    return found
+    instance: object = made_class(**values)
+    return instance
 
 
 @dataclass

@@ -20,11 +20,11 @@ def hints(
         if scout.look(body):
             break
     container = scout.container(name, fallback)
-    found = []
+    labels = []
     for body in lines:
-        found.append(container.hint)
+        labels.append(container.hint)
         container.pass_over(body)
-    return found
+    return labels
 
 
 def test_r01_a_transcript_belongs_to_its_first_session() -> None:

@@ -71,9 +71,9 @@ async def test_a_message_without_a_session_gets_the_conversations_last_one() -> 
         await delivery.submit({"type": "user", "message": "x"}, one)
         await delivery.submit({"type": "user", "session_id": "b"}, one)
         await delivery.submit(b'{"type":"user","message":"y"}', one)
-    found = {record.value: record.key for record in written(log)}
-    assert found[b'{"type":"user","message":"x"}'] == b"a"
-    assert found[b'{"type":"user","message":"y"}'] == b"b"
+    keys = {record.value: record.key for record in written(log)}
+    assert keys[b'{"type":"user","message":"x"}'] == b"a"
+    assert keys[b'{"type":"user","message":"y"}'] == b"b"
 
 
 @pytest.mark.parametrize("text_key", [None, b"key"])

@@ -110,12 +110,12 @@ async def test_a_line_of_10_or_50_mb_gives_the_same_through_publish_and_replay(s
     assert (done.messages, done.shortened, done.sessions) == (1, 1, {"s"})
     assert len(value) <= MESSAGE_LIMIT_BYTES
     document = json.loads(value)
-    kept = response([])
+    original = response([])
     assert {name: document[name] for name in ("type", "uuid", "session_id")} == {
-        name: kept[name] for name in ("type", "uuid", "session_id")
+        name: original[name] for name in ("type", "uuid", "session_id")
     }
-    assert document["message"]["usage"] == kept["message"]["usage"]
-    assert document["message"]["model"] == kept["message"]["model"]
+    assert document["message"]["usage"] == original["message"]["usage"]
+    assert document["message"]["model"] == original["message"]["model"]
     assert document[MARK]["bytes"] == line.size
     (derived,) = replay(Deriver(Rules(bundled())), [[line]])
     assert derived.records

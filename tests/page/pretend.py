@@ -149,15 +149,15 @@ class Api:
         """Tell what the projection made."""
         for session, document in dump.views.items():
             self.sessions[session.decode()] = codec.loads(document)
-        for session, found in dump.compactions.items():
-            whole = [codec.loads(document) for document in found.values()]
+        for session, by_number in dump.compactions.items():
+            whole = [codec.loads(document) for document in by_number.values()]
             whole.sort(key=lambda each: each["time_ms"] or 0, reverse=True)
             self.compactions[session.decode()] = whole
         for stream, by_session in dump.entries.items():
             for session, entries in by_session.items():
                 of_session = self.records.setdefault(session.decode(), {})
-                kept = [codec.loads(entry.document) for entry in entries]
-                of_session[stream] = kept[-STREAM_ENTRIES:]
+                documents = [codec.loads(entry.document) for entry in entries]
+                of_session[stream] = documents[-STREAM_ENTRIES:]
 
     def one(self) -> dict[str, Any]:
         """Tell of one session only, and return its view."""
@@ -198,23 +198,23 @@ class Api:
                     "Send a token." if authorization is None else "This token is not known here."
                 )
                 problem = (401, known)
-        kept = {"Cache-Control": "no-store"}
+        headers = {"Cache-Control": "no-store"}
         if self.texts is not None and path.endswith("/history"):
             answer = await self.texts.client.get(f"{path}?{query}")
             return Response(
-                answer.content, answer.status_code, kept, answer.headers["content-type"]
+                answer.content, answer.status_code, headers, answer.headers["content-type"]
             )
         if problem is None:
             found = self._found(path, parse_qs(query))
             if found is not None:
                 whole = {"generation": self.generation, "as_of": self._as_of(), **found}
                 body = json.dumps(whole)  # in ASCII, whatever an id holds
-                return Response(body, headers=kept, media_type="application/json")
+                return Response(body, headers=headers, media_type="application/json")
             problem = (404, "GET /v1/sessions lists those that there are.")
         status, detail = problem
         document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status}
         body = json.dumps({**document, "detail": detail, "instance": path})
-        return Response(body, status, kept, "application/problem+json")
+        return Response(body, status, headers, "application/problem+json")
 
     def _as_of(self) -> dict[str, Any]:
         stale = self.stale_ms is not None
@@ -280,27 +280,27 @@ class Api:
             percent = view["chains"].get(leading, {}).get("used_percent")
             return -1.0 if percent is None else float(percent)
 
-        found = list(self.sessions.values())
+        views = list(self.sessions.values())
         if "id" in asked:
             names = map(self._addressed, asked["id"])
-            found = [self.sessions[name] for name in names if name in self.sessions]
-            return {**self._listed(found), "next": None, "total": len(found)}
+            views = [self.sessions[name] for name in names if name in self.sessions]
+            return {**self._listed(views), "next": None, "total": len(views)}
         if "q" in asked:
             words = asked["q"][0].lower().split()
-            found = [view for view in found if all(word in self._problem(view) for word in words)]
+            views = [view for view in views if all(word in self._problem(view) for word in words)]
         if "min_percent" in asked:
-            found = [view for view in found if used(view) >= float(asked["min_percent"][0])]
+            views = [view for view in views if used(view) >= float(asked["min_percent"][0])]
         if asked.get("state") == ["compacting"]:
-            found = [view for view in found if view["attempt"] is not None]
+            views = [view for view in views if view["attempt"] is not None]
         (sort,) = asked.get("sort", ["recent"])
         since_ms = live_since(self.now_ms) if "live_first" in asked else None
         order = ListOrder(cast("Sort", sort), since_ms)
-        ranks = {view["session_id"]: self._rank(view, order) for view in found}
-        found.sort(key=lambda view: ranks[view["session_id"]])
+        ranks = {view["session_id"]: self._rank(view, order) for view in views}
+        views.sort(key=lambda view: ranks[view["session_id"]])
         live = sum(rank[0] == 0 for rank in ranks.values())
-        part = self._part(found, "sessions", asked)
+        part = self._part(views, "sessions", asked)
         listed = self._listed(part["sessions"])
-        return {**listed, "next": part["next"], "total": len(found), "live": live}
+        return {**listed, "next": part["next"], "total": len(views), "live": live}
 
     def _listed(self, views: list[dict[str, Any]]) -> dict[str, Any]:
         return {

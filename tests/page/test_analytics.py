@@ -211,10 +211,10 @@ async def test_the_table_by_model_adds_up_is_sorted_and_fits(
     await expect(rows).to_have_count(len(stats["by"]))
     assert len(stats["by"]) > 1
     for row in await rows.all():
-        found = stats["by"][await row.locator("th").inner_text()]
+        aggregates = stats["by"][await row.locator("th").inner_text()]
         cells = await row.locator("td").all_inner_texts()
-        assert cells[0].splitlines()[0] == str(_succeeded(found))
-        mean = found["pre_tokens"]["mean"]
+        assert cells[0].splitlines()[0] == str(_succeeded(aggregates))
+        mean = aggregates["pre_tokens"]["mean"]
         assert cells[2].startswith(
             "unknown" if mean is None else f"{mean / 1_000:.3g}".split(".")[0]
         )
@@ -235,7 +235,7 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
 ) -> None:
     assert filled.sessions
     await page.goto(page_url)
-    found = await page.evaluate(
+    labels = await page.evaluate(
         """async () => {
           const link = document.querySelector('link[href$="/stats.js"]').href;
           const stats = await import(link);
@@ -252,11 +252,11 @@ async def test_ticks_are_between_bars_and_edges_keep_their_figures(
         }"""
     )
     # The bar of 10 to 20 % stands at 0, between its edges.
-    assert found["ticks"] == [-0.5, 0.5, 1.5, 2.5]
-    assert found["all"] == ["10%", "20%", "30%", None]
-    assert found["some"] == ["10%", None, "30%"]
-    assert found["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
-    assert found["times"] == ["125 ms", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
+    assert labels["ticks"] == [-0.5, 0.5, 1.5, 2.5]
+    assert labels["all"] == ["10%", "20%", "30%", None]
+    assert labels["some"] == ["10%", None, "30%"]
+    assert labels["tokens"] == ["950", "1.25K", "3.15K", "125K", "1M", "1.25M"]
+    assert labels["times"] == ["125 ms", "1.25 s", "1.6 s", "31.5 s", "2 min 40 s", "10 min 30 s"]
 
 
 @pytest.mark.extended

@@ -40,7 +40,7 @@ async def test_axe_finds_nothing_serious(
     """On any screen, in any colours."""
     await page.emulate_media(reduced_motion="reduce")
     session = max(filled.sessions, key=lambda name: len(filled.compactions.get(name, [])))
-    at = {
+    fragments = {
         "overview": "",
         "session": f"#/session/{session}",
         "analytics": "#/analytics",
@@ -48,7 +48,7 @@ async def test_axe_finds_nothing_serious(
     }
     if view == "empty":
         filled.sessions.clear()
-    await page.goto(page_url + at.get(view, ""))
+    await page.goto(page_url + fragments.get(view, ""))
     shown = {
         "session": ".item.compaction",
         "analytics": ".tiles",

@@ -70,8 +70,8 @@ async def test_sessions_without_times_are_not_live(
     await expect(rows.nth(1)).to_have_attribute("data-past", "")
     await expect(rows.nth(1)).to_have_attribute("data-divides", "time unknown")
     colours = [
-        await rows.nth(at).locator(".state .icon").evaluate("(e) => getComputedStyle(e).color")
-        for at in range(3)
+        await rows.nth(index).locator(".state .icon").evaluate("(e) => getComputedStyle(e).color")
+        for index in range(3)
     ]
     assert colours[0] != colours[1] == colours[2]
     await rows.nth(1).locator(".row-link").click()

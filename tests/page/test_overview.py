@@ -350,8 +350,8 @@ async def test_an_estimated_point_is_drawn_and_reddens_as_a_reported_one_does(
     gauge = page.locator(".row .gauge:visible")
     await expect(gauge).to_have_attribute("data-severity", "critical")
     await expect(gauge.locator(".triangle")).to_be_visible()
-    at = await gauge.locator(".mark").evaluate("(e) => e.style.getPropertyValue('--at')")
-    assert float(at) == 135_000 / 200_000
+    share = await gauge.locator(".mark").evaluate("(e) => e.style.getPropertyValue('--at')")
+    assert float(share) == 135_000 / 200_000
     await expect(page.locator(".row .c-until")).to_have_text("compaction: expected~12K over")
     await page.locator(".row-link:visible").click()
     await expect(page.locator(".hero .facts")).to_contain_text("expected, ~12K over")

@@ -125,12 +125,12 @@ async def test_a_shared_session_is_replayed_step_by_step(
     await tab.locator("#play").click()
     event = tab.locator(".events button.compaction").first
     await event.click()
-    at = next(
+    index = next(
         number
         for number, step in enumerate(steps)
         if any(each["kind"] == "compaction" for each in step.get("events", []))
     )
-    assert await shown("#used") == f"{steps[at]['used']:,} tokens"
+    assert await shown("#used") == f"{steps[index]['used']:,} tokens"
     assert "Compaction 1" in await shown("#happened")
     assert said.errors == []
     await tab.close()

@@ -26,9 +26,9 @@ async def test_the_index_references_existing_files(client: httpx.AsyncClient) ->
     links = LINK.findall(first.text)
     assert len(links) >= 5
     for link in links:
-        found = await client.get(f"/{link}")
-        assert found.status_code == 200, link
-        assert "immutable" in found.headers["cache-control"]
+        answer = await client.get(f"/{link}")
+        assert answer.status_code == 200, link
+        assert "immutable" in answer.headers["cache-control"]
 
 
 async def test_the_policy_allows_the_pages_own_files_and_nothing_inline(
@@ -51,9 +51,9 @@ async def test_unchanged_content_is_not_sent_again(client: httpx.AsyncClient) ->
 
 
 async def test_a_page_from_before_an_update_still_gets_its_files(client: httpx.AsyncClient) -> None:
-    found = await client.get("/page/0123456789abcdef/app.js")
-    assert found.status_code == 200
-    assert found.headers["cache-control"] == "no-cache"
+    answer = await client.get("/page/0123456789abcdef/app.js")
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "index.html", "%2e%2e/page.py", "..%2fpage.py"])
@@ -75,9 +75,9 @@ def test_the_address_changes_with_any_file(tmp_path: Path) -> None:
 def test_no_file_references_another_host() -> None:
     hosts = re.compile(r"https?://(?!www\.w3\.org/)|//[a-z]+\.[a-z]+/")
     named = [
-        f"{path.name}: {found.group()}"
+        f"{path.name}: {match.group()}"
         for path in FOLDER.glob("*.*")
-        for found in hosts.finditer(path.read_text())
+        for match in hosts.finditer(path.read_text())
     ]
     assert named == []
 

@@ -275,9 +275,9 @@ def test_a_truncation_is_an_edit_that_names_the_window() -> None:
 
 def test_a_truncation_that_removed_nothing_names_the_window_alone() -> None:
     given = Given()
-    kept = {"tokensRemovedDuringTruncation": 0, "messagesRemovedDuringTruncation": 0}
+    removed = {"tokensRemovedDuringTruncation": 0, "messagesRemovedDuringTruncation": 0}
     given.take(
-        START, TURN[2], event("session.truncation", 9, tokenLimit=64_000, **kept), hint=SESSION
+        START, TURN[2], event("session.truncation", 9, tokenLimit=64_000, **removed), hint=SESSION
     )
     assert every(given.records, ContextEdit) == []
     assert every(given.records, ContextLimits)[-1].window == 64_000

@@ -105,8 +105,8 @@ def test_a_written_transcript_has_the_compactions_before_its_messages() -> None:
     assert [each.get("isCompactSummary") for each in written[2:]] == [True, None, None]
     assert written[3]["message"]["content"] == [{"type": "text", "text": "Then I went on."}]
     given = derived(lines, RANDOM)
-    found = [(each.trigger, each.inherited) for each in every(given.records, CompactBoundary)]
-    assert found == [("auto", True), (None, True)]
+    boundaries = [(each.trigger, each.inherited) for each in every(given.records, CompactBoundary)]
+    assert boundaries == [("auto", True), (None, True)]
     assert every(given.records, SessionInfo)[-1].forked_from == ORIGIN
     assert every(given.records, ContextReading) == []
 

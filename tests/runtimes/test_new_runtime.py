@@ -23,8 +23,8 @@ WORDS = "Meier's contract"
 
 
 def line(kind: str, minute: int, **fields: object) -> dict[str, object]:
-    at = f"2026-11-01T12:{minute:02}:00Z"
-    return {"type": kind, "conversation": SESSION, "at": at, **fields}
+    time = f"2026-11-01T12:{minute:02}:00Z"
+    return {"type": kind, "conversation": SESSION, "at": time, **fields}
 
 
 def answer(minute: int, prompt: int, **fields: object) -> dict[str, object]:

@@ -93,8 +93,11 @@ def test_a_session_has_sizes_a_condensation_and_times(tmp_path: Path) -> None:
 
 
 def test_a_trajectory_that_was_saved_has_the_same_sizes(tmp_path: Path) -> None:
-    kept = [condensed(6, forgotten_event_ids=[2, 3]), condensed(7, forgotten_event_ids=None)]
-    listed = [*EVENTS[:6], *kept, *EVENTS[8:]]
+    condensations = [
+        condensed(6, forgotten_event_ids=[2, 3]),
+        condensed(7, forgotten_event_ids=None),
+    ]
+    listed = [*EVENTS[:6], *condensations, *EVENTS[8:]]
     records = records_of(tmp_path, {"trajectory.json": listed})
     assert {each.data.session_id for each in records} == {"trajectory.json"}
     assert sizes(records) == [(100_000, None), (20_000, None)]

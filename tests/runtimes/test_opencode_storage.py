@@ -132,8 +132,8 @@ def test_a_database_that_took_them_has_the_same_lines_in_the_same_order(
     later = derived(tmp_path)
     assert sizes(later) == [*sizes(files), (20_000, 200_000)]
     assert len(boundaries(later)) == 2
-    found = TranscriptFinder((), [str(folder)]).look(0.0)
-    assert [each.place for each in found] == [str(database.path)]
+    sources = TranscriptFinder((), [str(folder)]).look(0.0)
+    assert [each.place for each in sources] == [str(database.path)]
     database.close()
 
 

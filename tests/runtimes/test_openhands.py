@@ -178,15 +178,15 @@ def test_answers_and_broken_arguments_are_read() -> None:
     answer = event("MessageEvent", 1, llm_message=content, llm_response_id="r1")
     broken = called(2, "r2")
     broken["tool_call"]["arguments"] = "{"
-    found: list[Any] = []
+    answers: list[Any] = []
     for body in (answer, broken, event("MessageEvent", 3, llm_message=content)):
         read = line_of(body).conversation
         assert read is not None
-        kept: Any = read(body)
-        found.append((kept["message"].get("id"), kept["message"]["content"][-1]))
-    assert found[0] == ("r1", {"type": "text", "text": "Done."})
-    assert found[1][1]["input"] == {}
-    assert found[2] == (None, {"type": "text", "text": "Done."})
+        message: Any = read(body)
+        answers.append((message["message"].get("id"), message["message"]["content"][-1]))
+    assert answers[0] == ("r1", {"type": "text", "text": "Done."})
+    assert answers[1][1]["input"] == {}
+    assert answers[2] == (None, {"type": "text", "text": "Done."})
 
 
 def test_what_is_not_as_it_should_be_says_nothing(tmp_path: Path) -> None:

@@ -262,8 +262,8 @@ def test_a_session_that_openclaw_reset_is_read_as_one_of_its_own(tmp_path: Path)
     write(tmp_path, {path: other, f"{path}.deleted.{ending}": other})
     following.clock.at_s += 60
     assert len(following.lines()) == len(other)
-    found = {each.name[len(str(tmp_path / path)) :] for each in files.expand([str(tmp_path)])}
-    assert found == {"", f".reset.{ending}"}
+    endings = {each.name[len(str(tmp_path / path)) :] for each in files.expand([str(tmp_path)])}
+    assert endings == {"", f".reset.{ending}"}
     assert name_of(f"/h/{path}.reset.{ending}.zst").session == SESSION
     read = {
         line.session_hint for block in files.read(files.expand([str(tmp_path)])) for line in block

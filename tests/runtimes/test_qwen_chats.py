@@ -159,8 +159,10 @@ def test_a_compression_leaves_its_summary() -> None:
 
 def test_what_a_compression_preserved_is_not_known() -> None:
     reading = ConversationReading()
-    kept = {"role": "user", "parts": [{"text": "the last words"}]}
-    for number, each in enumerate((*BEFORE, compressed("c1", "a3", kept, originalTokenCount=None))):
+    preserved = {"role": "user", "parts": [{"text": "the last words"}]}
+    for number, each in enumerate(
+        (*BEFORE, compressed("c1", "a3", preserved, originalTokenCount=None))
+    ):
         reading.add(each, str(number))
     assert reading.is_incomplete
     reading.add(compressed("c2", "c1"), "5")
@@ -170,8 +172,8 @@ def test_what_a_compression_preserved_is_not_known() -> None:
 def test_reducing_what_was_reduced_changes_nothing() -> None:
     bare = line("tool_result", "a4", "a3", provenance="tool_result")
     for each in (*BEFORE, bare, compressed("c1", "a3"), line("user", "u", None)):
-        kept = reduced(each)
-        assert kept is None or reduced(kept) == kept
+        once = reduced(each)
+        assert once is None or reduced(once) == once
 
 
 WORDS = "a S3cret of mine"

@@ -158,19 +158,19 @@ class Secured:
         self, protocol: str = "sasl_ssl", user: str = "admin", mechanism: str = "SCRAM-SHA-512"
     ) -> dict[str, str]:
         """Return the settings, without prefix, that connect to the listener of this name."""
-        found = {"BOOTSTRAP_SERVERS": f"localhost:{self.ports[protocol]}"}
+        settings = {"BOOTSTRAP_SERVERS": f"localhost:{self.ports[protocol]}"}
         real = {"mutual": "ssl", "misnamed": "ssl", "sessions": "sasl_ssl"}.get(protocol, protocol)
-        found["KAFKA_SECURITY_PROTOCOL"] = real
+        settings["KAFKA_SECURITY_PROTOCOL"] = real
         if real.startswith("sasl"):
-            found["KAFKA_SASL_MECHANISM"] = mechanism
-            found["KAFKA_USERNAME"] = user
-            found["KAFKA_PASSWORD"] = PASSWORD
+            settings["KAFKA_SASL_MECHANISM"] = mechanism
+            settings["KAFKA_USERNAME"] = user
+            settings["KAFKA_PASSWORD"] = PASSWORD
         if real.endswith("ssl"):
-            found["KAFKA_CA_FILE"] = str(self.authority.file)
+            settings["KAFKA_CA_FILE"] = str(self.authority.file)
         if protocol == "mutual":
-            found["KAFKA_CERTIFICATE_FILE"] = str(self.client.certificate)
-            found["KAFKA_KEY_FILE"] = str(self.client.key)
-        return found
+            settings["KAFKA_CERTIFICATE_FILE"] = str(self.client.certificate)
+            settings["KAFKA_KEY_FILE"] = str(self.client.key)
+        return settings
 
     # -- Redis
 
@@ -216,13 +216,13 @@ class Secured:
 
     def redis_settings(self, user: str | None = None) -> dict[str, str]:
         """Return the settings, without prefix, that connect over TLS."""
-        found = {
+        settings = {
             "REDIS_URL": f"rediss://localhost:{self.ports['redis']}/0",
             "REDIS_CA_FILE": str(self.authority.file),
         }
         if user is not None:
-            found |= {"REDIS_USERNAME": user, "REDIS_PASSWORD": PASSWORD}
-        return found
+            settings |= {"REDIS_USERNAME": user, "REDIS_PASSWORD": PASSWORD}
+        return settings
 
     def _start(
         self,

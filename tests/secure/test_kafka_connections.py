@@ -42,12 +42,12 @@ def test_every_protocol_and_mechanism_carries_messages(
 
 def _settings(secured: Secured, listener: str, **changed: str | None) -> dict[str, str]:
     # A prefix of its own: topics without one may be there, from another test.
-    found: dict[str, str | None] = {
+    settings: dict[str, str | None] = {
         "TOPIC_PREFIX": "absent-",
         **secured.kafka_settings(listener),
         **changed,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _refused(command: Command, settings: dict[str, str]) -> str:

@@ -77,12 +77,12 @@ def test_every_component_does_its_work_and_a_worker_that_loses_its_rights_stops(
     broken = f'{lines}{{"type": "not the end\n'
     published = command("publish", "-", stdin=broken, **component(granted, "publisher"))
     assert published.returncode == 0, published.stderr
-    found: set[str] = set()
+    sessions: set[str] = set()
     deadline = time.monotonic() + PATIENCE_S
-    while (began_s := time.monotonic()) < deadline and not wanted <= found:
-        found = _sessions(command, granted)
+    while (began_s := time.monotonic()) < deadline and not wanted <= sessions:
+        sessions = _sessions(command, granted)
         time.sleep(pause_s(time.monotonic() - began_s))
-    assert wanted <= found, (deriver.poll(), projector.poll())
+    assert wanted <= sessions, (deriver.poll(), projector.poll())
     for arguments in (("status", one), ("events", one, "--readings")):
         done = command(*arguments, **granted.redis_settings("reader"))
         assert done.returncode == 0, done.stderr

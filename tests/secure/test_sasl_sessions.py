@@ -68,7 +68,7 @@ def test_workers_and_publishers_whose_sessions_expire_go_on_without_a_warning(
     for number in range(pieces):
         if number == pieces // _LIFETIMES:  # by then each has all connections that it works with
             settled = {log: log.stat().st_size for log in begun}
-        first, last = (len(lines) * at // pieces for at in (number, number + 1))
+        first, last = (len(lines) * part // pieces for part in (number, number + 1))
         with stream.open("a") as file:
             file.writelines(lines[first:last])
         time.sleep(_PIECE_S)  # the broker's clock is what this test waits for

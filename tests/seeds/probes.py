@@ -45,29 +45,29 @@ from tests.seeds.engine_probes import messages_of, seed_001, seed_002, seed_004
 
 
 def _body(line: Mapping[str, Any], number: int) -> Body:
-    at = line.get("at")
+    second = line.get("at")
     if "answer" in line:
         parts = line["answer"] if isinstance(line["answer"], list) else [0, 0, line["answer"]]
         more = {"model": line["model"]} if "model" in line else {}
-        return assistant(f"msg_{number}", *parts, at=at, **more)
+        return assistant(f"msg_{number}", *parts, at=second, **more)
     if "usage" in line:
-        return assistant(f"msg_{number}", at=at, inside={"usage": line["usage"]})
+        return assistant(f"msg_{number}", at=second, inside={"usage": line["usage"]})
     if "iterations" in line:
         entries = [{"type": "message", **usage(*each)} for each in line["iterations"]]
         own = {**usage(*line["all"]), "iterations": entries}
-        return assistant(f"msg_{number}", at=at, inside={"usage": own})
+        return assistant(f"msg_{number}", at=second, inside={"usage": own})
     if "result" in line:
         windows = {name: model_window(tokens) for name, tokens in line["result"].items()}
-        return result(windows, at=at)
+        return result(windows, at=second)
     if "boundary" in line:
-        return boundary(line["boundary"] or None, at=at)
+        return boundary(line["boundary"] or None, at=second)
     if "summary" in line:
-        return summary(line["summary"], at=at)
+        return summary(line["summary"], at=second)
     if "failed" in line:
-        return failed(line["failed"], at=at)
+        return failed(line["failed"], at=second)
     if "user" in line:
-        return user(line["user"], at=at)
-    return compacting(at)
+        return user(line["user"], at=second)
+    return compacting(second)
 
 
 def _records(lines: Sequence[Mapping[str, Any]], default_window: int | None) -> list[Record]:

@@ -84,8 +84,8 @@ class Server:
 
     def count(self, name: str, **labels: str) -> float:
         """Return a counter's value."""
-        found = self.telemetry.registry.get_sample_value(f"contextgauge_{name}_total", labels)
-        return found or 0.0
+        sample = self.telemetry.registry.get_sample_value(f"contextgauge_{name}_total", labels)
+        return sample or 0.0
 
 
 def parsed(chunk: bytes) -> list[Heard]:
@@ -103,13 +103,13 @@ def parsed(chunk: bytes) -> list[Heard]:
 
 async def take(events: AsyncIterator[Heard], enough: Callable[[list[Heard]], bool]) -> list[Heard]:
     """Read events until they are enough."""
-    found: list[Heard] = []
+    heard: list[Heard] = []
     async with asyncio.timeout(PATIENCE_S):
         async for event in events:
-            found.append(event)
-            if enough(found):
+            heard.append(event)
+            if enough(heard):
                 break
-    return found
+    return heard
 
 
 def ids(events: list[Heard]) -> list[object]:
@@ -135,6 +135,6 @@ def place_of(events: list[Heard]) -> FeedPosition:
 
 async def reset_of(events: AsyncIterator[Heard], reason: str) -> list[Heard]:
     """Read events up to a reset, whose reason has these words."""
-    found = await take(events, lambda found: found[-1].kind == "reset")
-    assert reason in str(found[-1].document["reason"])
-    return found
+    heard = await take(events, lambda heard: heard[-1].kind == "reset")
+    assert reason in str(heard[-1].document["reason"])
+    return heard

@@ -158,9 +158,9 @@ class Api:
 
     async def json(self, path: str) -> Any:
         """Ask for what must be there."""
-        found = await self.get(path)
-        assert found.status_code == 200, found.text
-        return found.json()
+        answer = await self.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
 
 
 def api_over(  # noqa: PLR0913 -- each test needs one or two of them

@@ -65,8 +65,8 @@ class Projection:
             key = codec.key_bytes(record.data.session_id)
             parts[partition].append(LogRecord(self._offsets[partition], 0, key, value, headers))
             self._offsets[partition] += 2
-        for partition, found in enumerate(parts):
-            await self._projectors[partition].apply(Batch(found, self._offsets[partition]))
+        for partition, logged in enumerate(parts):
+            await self._projectors[partition].apply(Batch(logged, self._offsets[partition]))
         await self.tell()
 
     async def tell(self) -> None:
@@ -144,9 +144,9 @@ async def until(url: str, path: str, status: int) -> httpx.Response:
     until_s = time.monotonic() + PATIENCE_S
     async with httpx.AsyncClient(base_url=url, timeout=PATIENCE_S) as client:
         while True:
-            found = await client.get(path)
-            if found.status_code == status:
-                return found
+            answer = await client.get(path)
+            if answer.status_code == status:
+                return answer
             if time.monotonic() > until_s:
-                raise RetryError(f"{path} is answered with {found.status_code}: {found.text}")
+                raise RetryError(f"{path} is answered with {answer.status_code}: {answer.text}")
             await asyncio.sleep(0.1)

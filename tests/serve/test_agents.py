@@ -57,8 +57,8 @@ async def events(agent: str, records: Sequence[Record]) -> list[dict[str, Any]]:
     """Return what is answered of an agent once these records are in the views."""
     views = GrowingViews()
     views.add(*records)
-    found: list[dict[str, Any]] = await api_over(views).json(f"/api/agents/{agent}/events")
-    return found
+    documents: list[dict[str, Any]] = await api_over(views).json(f"/api/agents/{agent}/events")
+    return documents
 
 
 async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> None:
@@ -67,11 +67,11 @@ async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> No
     views.add(*records)
     api, kinds = api_over(views), set()
     for session in {record.data.session_id for record in records}:
-        found = await api.json(f"/api/agents/{session}/events")
-        assert [event["timestamp"] for event in found] == sorted(
-            event["timestamp"] for event in found
+        listed = await api.json(f"/api/agents/{session}/events")
+        assert [event["timestamp"] for event in listed] == sorted(
+            event["timestamp"] for event in listed
         )
-        for event in found:
+        for event in listed:
             kinds.add(event["type"])
             assert set(event) == {"id", "type", "timestamp", "taskId", "data"}
             assert type(event["timestamp"]) is int
@@ -79,7 +79,7 @@ async def test_every_session_of_the_sample_is_served_in_the_chats_format() -> No
             fields = DATA_FIELDS[event["type"]]
             assert set(event["data"]) == set(fields)
             assert all(type(value) in fields[name] for name, value in event["data"].items())
-        ids = {event["id"] for event in found}
+        ids = {event["id"] for event in listed}
         assert ids == {
             record.id
             for record in records
@@ -194,15 +194,15 @@ async def test_unknown_figures_are_null_and_a_missing_reason_means_threshold() -
     manual = history.start("manual")
     orphan = history.boundary(None, pre=None)
     timeless = history.start("manual", at=None)
-    found = await events("s-1", [unmeasured, bare, manual, orphan, timeless])
-    assert found[0]["data"]["contextUsedPercent"] is None
-    assert [(event["id"], event["data"].get("triggerReason")) for event in found] == [
+    listed = await events("s-1", [unmeasured, bare, manual, orphan, timeless])
+    assert listed[0]["data"]["contextUsedPercent"] is None
+    assert [(event["id"], event["data"].get("triggerReason")) for event in listed] == [
         (unmeasured.id, "manual"),
         (bare.id, "threshold_exceeded"),
         (manual.id, "manual"),
         (orphan.id, None),
     ]
-    data = found[3]["data"]
+    data = listed[3]["data"]
     assert (data["tokensBefore"], data["attemptId"], data["outcome"]) == (None, None, "succeeded")
 
 
@@ -217,8 +217,8 @@ async def test_an_agent_has_the_events_of_all_its_sessions_by_time() -> None:
         one.start("manual", at=20),
         other.start("manual", at=7),
     ]
-    found = await events("ann", records)
-    assert [event["timestamp"] - START_MS for event in found] == [5_000, 10_000, 20_000]
+    listed = await events("ann", records)
+    assert [event["timestamp"] - START_MS for event in listed] == [5_000, 10_000, 20_000]
     assert [event["timestamp"] - START_MS for event in await events("bob", records)] == [7_000]
     assert len(await events("one", records)) == 2
     assert await events("nobody", records) == []
@@ -244,8 +244,8 @@ async def test_concurrent_requests_read_a_session_once_until_it_changes() -> Non
     views.add(one.info(publisher_agent_id="ann"), two.info(publisher_agent_id="ann"))
     views.add(one.start("manual"), two.start("manual"))
     api = api_over(views)
-    found = await asyncio.gather(*(api.json("/api/agents/ann/events") for _ in range(10)))
-    assert [len(events) for events in found] == [2] * 10
+    answers = await asyncio.gather(*(api.json("/api/agents/ann/events") for _ in range(10)))
+    assert [len(events) for events in answers] == [2] * 10
     assert sorted(views.read) == [b"one", b"two"]
     views.add(two.start("manual"))
     assert len(await api.json("/api/agents/ann/events")) == 3

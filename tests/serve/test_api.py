@@ -50,22 +50,22 @@ def _with_compactions(records: list[Record]) -> str:
 
 
 async def test_sessions_are_listed_by_last_activity(api: Api, records: list[Record]) -> None:
-    found = await api.json("/v1/sessions")
-    times = [view["last_ms"] for view in found["sessions"] if view["last_ms"] is not None]
+    page = await api.json("/v1/sessions")
+    times = [view["last_ms"] for view in page["sessions"] if view["last_ms"] is not None]
     assert times == sorted(times, reverse=True)
-    assert found["generation"] == 1
-    assert found["next"] is None
-    assert found["total"] == len(found["sessions"])
-    assert {view["session_id"] for view in found["sessions"]} == {
+    assert page["generation"] == 1
+    assert page["next"] is None
+    assert page["total"] == len(page["sessions"])
+    assert {view["session_id"] for view in page["sessions"]} == {
         record.data.session_id for record in records
     }
 
 
 async def test_pressure_puts_the_fullest_first_and_the_unknown_last(api: Api) -> None:
-    found = await api.json("/v1/sessions?sort=pressure")
+    page = await api.json("/v1/sessions?sort=pressure")
     used = [
         view["chains"].get("main", {"used_percent": None})["used_percent"]
-        for view in found["sessions"]
+        for view in page["sessions"]
     ]
     known = [percent for percent in used if percent is not None]
     assert len(known) > 3
@@ -78,12 +78,12 @@ async def test_all_pages_together_equal_the_list(api: Api, sort: str) -> None:
     whole = (await api.json(f"/v1/sessions?sort={sort}"))["sessions"]
     parts, cursor = [], ""
     while True:
-        found = await api.json(f"/v1/sessions?sort={sort}&limit=5{cursor}")
-        assert found["total"] == len(whole)
-        parts += found["sessions"]
-        if found["next"] is None:
+        page = await api.json(f"/v1/sessions?sort={sort}&limit=5{cursor}")
+        assert page["total"] == len(whole)
+        parts += page["sessions"]
+        if page["next"] is None:
             break
-        cursor = f"&cursor={found['next']}"
+        cursor = f"&cursor={page['next']}"
     assert parts == whole
 
 
@@ -91,10 +91,10 @@ async def test_filters_select_matching_sessions(api: Api) -> None:
     whole = (await api.json("/v1/sessions"))["sessions"]
     for name, part in (("runtime", "identity"), ("model", "chains"), ("state", "chains")):
         values = [view[part].get("main", view[part])[name] for view in whole]
-        found = await api.json(f"/v1/sessions?{name}={values[0]}")
+        page = await api.json(f"/v1/sessions?{name}={values[0]}")
         expected = [view for view, value in zip(whole, values, strict=True) if value == values[0]]
-        assert found["sessions"] == expected, name
-        assert found["total"] == len(expected) > 0
+        assert page["sessions"] == expected, name
+        assert page["total"] == len(expected) > 0
     unknown = await api.json("/v1/sessions?runtime=unknown")
     expected = [view for view in whole if view["identity"]["runtime"] is None]
     assert unknown["sessions"] == expected
@@ -117,13 +117,13 @@ async def test_a_list_follows_new_records(
     api = api_over(views)
     for start in range(0, len(records), 75):
         views.add(*records[start : start + 75])
-        found = (await api.json("/v1/sessions?limit=1000"))["sessions"]
+        listed = (await api.json("/v1/sessions?limit=1000"))["sessions"]
         expected = [
             codec.loads(view)
             for partition in views.partitions.values()
             for view in partition.held.views.values()
         ]
-        stored = [dict(list(view.items())[:-3]) for view in found]  # as they were before judging
+        stored = [dict(list(view.items())[:-3]) for view in listed]  # as they were before judging
         assert sorted(stored, key=_name) == sorted(expected, key=_name)
         fresh = api_over(views)  # as one that reads all views for the first time
         for asked in ("?sort=recent", "?sort=pressure", "?sort=pressure&min_percent=20"):
@@ -153,8 +153,8 @@ async def test_sessions_that_left_are_no_longer_listed(
     before = (await api.json("/v1/sessions"))["total"]
     gone = codec.key_bytes(records[0].data.session_id)
     for partition in views.partitions.values():
-        for kept in (partition.held.views, partition.held.rankings["recent"]):
-            kept.pop(gone, None)
+        for by_session in (partition.held.views, partition.held.rankings["recent"]):
+            by_session.pop(gone, None)
     other = [record for record in records if record.data.session_id != records[0].data.session_id]
     views.offsets = [offset + 2 for offset in views.offsets]
     views.add(other[-1])
@@ -173,9 +173,9 @@ async def test_a_request_for_a_partial_id_returns_a_search_url(
     api: Api, records: list[Record]
 ) -> None:
     name = records[0].data.session_id
-    found = await api.get(f"/v1/sessions/{name[:8]}")
-    assert found.status_code == 404
-    path = re.findall(r"GET (/v1/sessions\?\S+)", found.json()["detail"])
+    answer = await api.get(f"/v1/sessions/{name[:8]}")
+    assert answer.status_code == 404
+    path = re.findall(r"GET (/v1/sessions\?\S+)", answer.json()["detail"])
     assert path == [f"/v1/sessions?q={name[:8]}"]
     assert name in [view["session_id"] for view in (await api.json(path[0]))["sessions"]]
     odd = (await api.get("/v1/sessions/a%26b%20%ED%A0%80")).json()["detail"]
@@ -185,24 +185,24 @@ async def test_a_request_for_a_partial_id_returns_a_search_url(
 
 async def test_records_are_paginated_and_selected_by_kind(api: Api, records: list[Record]) -> None:
     name = _with_compactions(records)
-    kept = [
+    listed = [
         document(record)
         for record in records
         if record.data.session_id == name
         and record.kind not in ("compaction_progress", "context_reading")
     ]
-    assert (await api.json(f"/v1/sessions/{name}/events"))["records"] == kept
+    assert (await api.json(f"/v1/sessions/{name}/events"))["records"] == listed
     parts, after = [], ""
     while True:
-        found = await api.json(f"/v1/sessions/{name}/events?limit=3{after}")
-        parts += found["records"]
-        if found["next"] is None:
+        page = await api.json(f"/v1/sessions/{name}/events?limit=3{after}")
+        parts += page["records"]
+        if page["next"] is None:
             break
-        after = f"&after={found['next']}"
-    assert parts == kept
+        after = f"&after={page['next']}"
+    assert parts == listed
     warnings = await api.json(f"/v1/sessions/{name}/events?type=context_warning")
     assert warnings["records"] == [
-        record for record in kept if record["type"] == "contextgauge.context_warning.v1"
+        record for record in listed if record["type"] == "contextgauge.context_warning.v1"
     ]
     readings = await api.json(f"/v1/sessions/{name}/readings")
     assert readings["records"] == [
@@ -214,28 +214,28 @@ async def test_records_are_paginated_and_selected_by_kind(api: Api, records: lis
 
 async def test_compactions_come_newest_first(api: Api, records: list[Record]) -> None:
     name = _with_compactions(records)
-    found = (await api.json(f"/v1/sessions/{name}/compactions"))["compactions"]
+    compactions = (await api.json(f"/v1/sessions/{name}/compactions"))["compactions"]
     view = (await api.json(f"/v1/sessions/{name}"))["session"]
     counts = view["compactions"]
-    assert len(found) == counts["manual"] + counts["automatic"] + counts["unknown_trigger"]
-    numbers = [compaction["number"] for compaction in found]
+    assert len(compactions) == counts["manual"] + counts["automatic"] + counts["unknown_trigger"]
+    numbers = [compaction["number"] for compaction in compactions]
     assert numbers == sorted(numbers, reverse=True)
-    assert any(compaction["summary"] for compaction in found)
+    assert any(compaction["summary"] for compaction in compactions)
 
 
 async def test_aggregates_are_those_of_all_partitions(api: Api, records: list[Record]) -> None:
-    found = await api.json("/v1/stats?by=model")
+    stats = await api.json("/v1/stats?by=model")
     boundaries = [record.data for record in records if isinstance(record.data, CompactBoundary)]
-    total = found["total"]
+    total = stats["total"]
     counted = sum(total[name]["succeeded"] for name in ("manual", "automatic", "unknown_trigger"))
     assert counted == len(boundaries)
     assert sum(
         part[name]["succeeded"]
-        for part in found["by"].values()
+        for part in stats["by"].values()
         for name in ("manual", "automatic", "unknown_trigger")
     ) == len(boundaries)
     tokens = total["pre_tokens"]
-    known = [found.pre_tokens for found in boundaries if found.pre_tokens is not None]
+    known = [stats.pre_tokens for stats in boundaries if stats.pre_tokens is not None]
     assert tokens["p50"] == pytest.approx(median(known), rel=0.02)
     assert tokens["mean"] == pytest.approx(sum(known) / len(known), abs=0.0501)
     assert tokens["min"] <= tokens["p50"] <= tokens["p95"] <= tokens["p99"] <= tokens["max"]
@@ -325,10 +325,10 @@ async def test_the_same_offsets_of_another_build_invalidate_the_etag(
     paths = ["/v1/sessions", "/v1/stats", f"/v1/sessions/{session}"]
     paths.append(f"/api/agents/{session}/events")
     tags = {path: (await api.get(path)).headers["etag"] for path in paths}
-    for place, kept in views.partitions.items():
-        assert kept.position is not None
-        position = kept.position._replace(build="another")
-        views.partitions[place] = MemoryPartition(position, kept.held)
+    for place, stored in views.partitions.items():
+        assert stored.position is not None
+        position = stored.position._replace(build="another")
+        views.partitions[place] = MemoryPartition(position, stored.held)
     for path, former in tags.items():
         assert (await api.get(path, if_none_match=former)).status_code == 200, path
 
@@ -370,17 +370,17 @@ async def test_a_generation_being_built_is_not_served(api: Api, views: GrowingVi
     for partition in range(views.count):
         views.partitions[2, partition] = views.partitions[1, partition]
     cursor = Cursor(2, "recent", (None, "", 0, 0.0, 0, "00")).encoded()
-    found = await api.get(f"/v1/sessions?cursor={cursor}")
-    assert found.status_code == 410
+    answer = await api.get(f"/v1/sessions?cursor={cursor}")
+    assert answer.status_code == 410
 
 
 async def test_before_the_first_projection_results_are_empty() -> None:
     views = GrowingViews()
     views.numbers = Generations(None, None)
     api = api_over(views)
-    found = await api.json("/v1/sessions")
-    assert (found["generation"], found["sessions"], found["total"]) == (None, [], 0)
-    assert found["as_of"]["stale"] is True
+    page = await api.json("/v1/sessions")
+    assert (page["generation"], page["sessions"], page["total"]) == (None, [], 0)
+    assert page["as_of"]["stale"] is True
     assert (await api.get("/v1/sessions/a")).status_code == 404
     assert (await api.json("/v1/stats"))["by"] == {}
     assert (await api.json("/v1/projection"))["partitions"] == []

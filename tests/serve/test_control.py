@@ -102,8 +102,8 @@ async def test_what_is_known_of_a_session_is_shown_with_whether_a_worker_runs(
     body = await control.api.json("/v1/sessions/gone/control")
     assert [each["command_id"] for each in body["control"]["commands"]] == ["c-1"]
     assert body["worker"]["is_working"]
-    found = await control.api.get("/v1/sessions/gone/control")
-    again = await control.api.get("/v1/sessions/gone/control", if_none_match=found.headers["etag"])
+    first = await control.api.get("/v1/sessions/gone/control")
+    again = await control.api.get("/v1/sessions/gone/control", if_none_match=first.headers["etag"])
     assert again.status_code == 304
     control.reader.seen_ms = CLOCK.now_ms() - 60_000
     assert not (await control.api.json("/v1/sessions/gone/control"))["worker"]["is_working"]
@@ -195,8 +195,8 @@ async def test_a_text_is_deleted_each_time_up_to_then(control: Control) -> None:
 async def test_a_text_that_is_kept_of_a_session_without_figures_can_be_deleted(
     records: list[Record],
 ) -> None:
-    kept = OneConversation("no figures", kept_conversation())
-    control = await Control(records, conversations=kept).create()
+    conversations = OneConversation("no figures", kept_conversation())
+    control = await Control(records, conversations=conversations).create()
     answer = await control.ask("DELETE", "/v1/sessions/no%20figures/text")
     assert answer.status_code == 202
     sent = await control.sent(partition_of("no figures", PARTITIONS))

@@ -176,9 +176,9 @@ async def test_a_request_that_names_its_format_is_the_agents() -> None:
     assert await asked.asked(session_id) is None
     for times in (1, 2):
         await api.json(f"/v1/sessions/{session_id}/context?format=anthropic")
-        found = await asked.asked(session_id)
-        assert found is not None
-        assert (found.last_id, found.times) == ("4", times)
+        context = await asked.asked(session_id)
+        assert context is not None
+        assert (context.last_id, context.times) == ("4", times)
     reader.kept = ConversationFold().result  # nothing that could be given
     await api.json(f"/v1/sessions/{session_id}/context?format=plain")
     assert await asked.asked(session_id) == Asked("4", 2, ANY)

@@ -21,9 +21,9 @@ async def test_records_are_sent_to_listeners_as_they_arrive(records: list[Record
         assert first == [Heard("", f"1:{','.join(map(str, server.views.offsets))}", {})]
         for record in records[50:]:
             server.views.add(record)
-        found = await take(events, enough(len(records) - 50))
-    assert server.reported_by_partition(found) == server.by_partition(records[50:])
-    one = found[0].document
+        heard = await take(events, enough(len(records) - 50))
+    assert server.reported_by_partition(heard) == server.by_partition(records[50:])
+    one = heard[0].document
     assert set(one) >= {"kind", "session_id", "chain", "state", "used_tokens", "used_percent"}
 
 
@@ -34,7 +34,7 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
     views = GrowingViews()
     session = records[0].data.session_id if session_only else None
     wanted = [r for r in records if session is None or r.data.session_id == session]
-    server, found = Server(views=views), list[Heard]()
+    server, heard = Server(views=views), list[Heard]()
     place: FeedPosition | None = FeedPosition(1, (0,) * views.count)
     added = 0
     for turn in range(6):
@@ -50,15 +50,15 @@ async def test_breaks_and_other_servers_and_generations_lose_and_repeat_nothing(
             views.add(*records[middle:upto])
             added = upto
             have = {record.id for record in records[:upto]}
-            count = sum(record.id in have for record in wanted) - len(ids(found))
+            count = sum(record.id in have for record in wanted) - len(ids(heard))
             part = await take(events, enough(max(count - turn, 1))) if count else []
-        found += part
+        heard += part
         place = place_of(part) if part else place
     async with server, aclosing(server.listen(place, session)) as events:
-        if len(ids(found)) < len(wanted):
-            found += await take(events, enough(len(wanted) - len(ids(found))))
-    assert [event.kind for event in found if event.kind not in ("", "record")] == []
-    assert server.reported_by_partition(found) == server.by_partition(wanted)
+        if len(ids(heard)) < len(wanted):
+            heard += await take(events, enough(len(wanted) - len(ids(heard))))
+    assert [event.kind for event in heard if event.kind not in ("", "record")] == []
+    assert server.reported_by_partition(heard) == server.by_partition(wanted)
 
 
 async def test_a_transaction_is_sent_completely_wherever_reads_cut_it(
@@ -67,8 +67,8 @@ async def test_a_transaction_is_sent_completely_wherever_reads_cut_it(
     monkeypatch.setattr(feed_module, "_BATCH", 3)
     async with Server(records[:1]) as server, server.joined() as events:
         server.views.add(*records[1:])
-        found = await take(events, enough(len(records) - 1))
-    assert server.reported_by_partition(found) == server.by_partition(records[1:])
+        heard = await take(events, enough(len(records) - 1))
+    assert server.reported_by_partition(heard) == server.by_partition(records[1:])
 
 
 async def test_a_position_older_than_the_feed_is_reset(records: list[Record]) -> None:
@@ -77,8 +77,8 @@ async def test_a_position_older_than_the_feed_is_reset(records: list[Record]) ->
         for partition in range(views.count):
             views.forget_live(partition, 3)
         async with server.since(*[0] * views.count) as events:
-            found = await reset_of(events, "older")
-            assert place_of(found).offsets == tuple(views.offsets)
+            heard = await reset_of(events, "older")
+            assert place_of(heard).offsets == tuple(views.offsets)
             views.add(records[0])
             assert ids(await take(events, enough(1))) == [records[0].id]
         assert server.count("serve_stream_resets") == 1
@@ -101,12 +101,12 @@ async def test_a_position_beyond_the_views_waits_and_then_is_reset(
             # It has joined the ring before what it has already comes there.
             await asyncio.sleep(0.1)
             views.add(*records[30:])
-            found = await hearing
-        for event in found:
+            heard = await hearing
+        for event in heard:
             # No one goes back behind what it has.
             offsets = place_of([event]).offsets if event.place else ahead
             assert all(map(int.__ge__, offsets, ahead))
-        assert server.reported_by_partition(found) == expected
+        assert server.reported_by_partition(heard) == expected
         monkeypatch.setattr(feed_module, "AHEAD_S", 0.05)
         async with server.since(*(offset + 400 for offset in views.offsets)) as events:
             await reset_of(events, "ahead")
@@ -121,9 +121,9 @@ async def test_a_position_far_beyond_the_log_is_reset_at_once(
     async with Server(records[:30]) as server:
         views = server.views
         async with server.since(99_999, *views.offsets[1:]) as events:
-            found = await reset_of(events, "ahead")
-            assert [event.kind for event in found] == ["reset"]
-            assert place_of(found).offsets == tuple(views.offsets)
+            heard = await reset_of(events, "ahead")
+            assert [event.kind for event in heard] == ["reset"]
+            assert place_of(heard).offsets == tuple(views.offsets)
             views.add(*records[30:40])
             sent = await take(events, enough(10))
     assert server.reported_by_partition(sent) == server.by_partition(records[30:40])
@@ -155,11 +155,11 @@ async def test_a_position_from_a_response_is_never_taken_as_ahead_of_the_views(
         views.offsets = [offset + 6 for offset in views.offsets]
         views.report_heartbeat(ProjectorHeartbeat(1, None, 0))
         async with server.since(*views.offsets) as events:
-            listening_ = asyncio.create_task(take(events, lambda found: bool(ids(found))))
+            listening_ = asyncio.create_task(take(events, lambda heard: bool(ids(heard))))
             await asyncio.sleep(0.3)
             views.add(records[40])
-            found = await listening_
-    assert [event.kind for event in found] == ["record"]
+            heard = await listening_
+    assert [event.kind for event in heard] == ["record"]
 
 
 async def test_a_slow_listener_is_disconnected_with_the_reason(
@@ -198,8 +198,8 @@ async def test_an_outage_within_the_feed_loses_nothing(records: list[Record]) ->
         await asyncio.sleep(0.1)
         server.views.add(*records[20:])
         server.views.away = False
-        found = await take(events, enough(len(records) - 20))
-    assert server.reported_by_partition(found) == server.by_partition(records[20:])
+        heard = await take(events, enough(len(records) - 20))
+    assert server.reported_by_partition(heard) == server.by_partition(records[20:])
 
 
 @pytest.mark.extended
@@ -211,8 +211,8 @@ async def test_redis_is_read_once_for_all_listeners(records: list[Record]) -> No
         await take(events, bool)
     views.waits = 0
     views.add(*records)
-    found = await asyncio.gather(*(take(events, enough(len(records))) for events in listeners))
-    assert all(len(ids(events)) == len(records) for events in found)
+    heard = await asyncio.gather(*(take(events, enough(len(records))) for events in listeners))
+    assert all(len(ids(events)) == len(records) for events in heard)
     # A few turns of three tails, whoever listens.
     assert views.waits < 3 * 25
     for events in listeners:

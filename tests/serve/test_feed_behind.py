@@ -34,8 +34,8 @@ async def test_a_returning_listener_waits_for_a_redis_behind_the_ring(
             hearing = asyncio.create_task(take(events, enough(20)))
             await asyncio.sleep(0.1)
             server.views.come_forward(lost)
-            found = await hearing
-    assert server.reported_by_partition(found) == server.by_partition(records[-20:])
+            heard = await hearing
+    assert server.reported_by_partition(heard) == server.by_partition(records[-20:])
     assert server.count("serve_stream_resets") == 0
 
 
@@ -58,8 +58,8 @@ async def test_a_feed_beyond_the_log_is_reset(
         again = GrowingViews(server.views.generation)
         again.add(*records[:3])
         server.views.partitions = again.partitions
-        found = await reset_of(events, "went back")
-        assert place_of(found).offsets == tuple(again.offsets)
+        heard = await reset_of(events, "went back")
+        assert place_of(heard).offsets == tuple(again.offsets)
         again.add(*records[3:9])
         after = await take(events, enough(6))
     assert server.reported_by_partition(after) == server.by_partition(records[3:9])
@@ -74,8 +74,8 @@ async def test_a_redis_that_briefly_lost_its_last_entries_resets_no_listener(
         await asyncio.sleep(0.1)
         server.views.come_forward(lost)
         server.views.add(*records[30:40])
-        found = await take(events, enough(10))
-    assert [event.kind for event in found] == ["record"] * 10
+        heard = await take(events, enough(10))
+    assert [event.kind for event in heard] == ["record"] * 10
 
 
 async def test_an_unreadable_entry_is_reported_and_the_feed_continues(

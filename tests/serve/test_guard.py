@@ -34,11 +34,11 @@ def _readers(token: str) -> Mapping[str, str]:
 async def test_the_response_to_a_missing_token_explains_how_to_send_one() -> None:
     api = api_over(GrowingViews(), readers=lambda: _readers("t"))
     for path in ("/v1/sessions", "/api/agents/a/events", "/v1/none", "/v1/stream"):
-        found = await api.get(path)
-        assert found.status_code == 401
-        assert found.headers["content-type"] == PROBLEM
-        assert found.headers["www-authenticate"] == 'Bearer realm="contextgauge"'
-        assert "Authorization: Bearer" in found.json()["detail"]
+        answer = await api.get(path)
+        assert answer.status_code == 401
+        assert answer.headers["content-type"] == PROBLEM
+        assert answer.headers["www-authenticate"] == 'Bearer realm="contextgauge"'
+        assert "Authorization: Bearer" in answer.json()["detail"]
     wrong = await api.get("/v1/sessions", authorization="Bearer other")
     assert wrong.status_code == 401
     assert 'error="invalid_token"' in wrong.headers["www-authenticate"]
@@ -59,8 +59,8 @@ async def test_a_removed_token_no_longer_works(tmp_path: Path) -> None:
     file = TokenFile(path, "CONTEXTGAUGE_SERVE_TOKENS_FILE")
     api = api_over(GrowingViews(), readers=file.read)
     for token in (first, second):
-        found = await api.get("/v1/sessions", authorization=f"Bearer {token}")
-        assert found.status_code == 200
+        answer = await api.get("/v1/sessions", authorization=f"Bearer {token}")
+        assert answer.status_code == 200
     path.write_text(f"{line_of('bob', second)}\n")
     gone = await api.get("/v1/sessions", authorization=f"Bearer {first}")
     assert gone.status_code == 401
@@ -86,7 +86,7 @@ async def test_rate_limited_requests_get_a_retry_after_header(
     api = api_over(GrowingViews(), requests_per_s=1, readers=lambda: _readers("t"))
     mine = {"authorization": "Bearer t"}
     answers = [await api.get("/v1/sessions", **mine) for _ in range(4)]
-    assert [found.status_code for found in answers] == [200, 200, 200, 429]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert answers[3].headers["retry-after"] == "1"
     assert answers[3].headers["content-type"] == PROBLEM
     # Others are not held up by it, and probes never.
@@ -177,10 +177,10 @@ async def test_requests_that_are_too_large_are_rejected() -> None:
 async def test_every_error_is_a_problem_document_with_a_remedy(
     path: str, status: int, said: str
 ) -> None:
-    found = await api_over(GrowingViews()).get(path)
-    document = found.json()
-    assert (found.status_code, document["status"]) == (status, status)
-    assert found.headers["content-type"] == PROBLEM
+    answer = await api_over(GrowingViews()).get(path)
+    document = answer.json()
+    assert (answer.status_code, document["status"]) == (status, status)
+    assert answer.headers["content-type"] == PROBLEM
     assert said in document["detail"]
     assert document["instance"] == path.partition("?")[0]
     assert set(document) >= {"type", "title", "status", "detail", "instance"}
@@ -211,10 +211,10 @@ async def test_the_page_and_the_probes_ignore_unknown_query_parameters() -> None
 async def test_nothing_can_be_written() -> None:
     api = api_over(GrowingViews())
     for method in ("POST", "PUT", "DELETE", "PATCH"):
-        found = await api.client.request(method, "/v1/sessions")
-        assert found.status_code == 405
-        assert found.headers["content-type"] == PROBLEM
-        assert found.headers["allow"] == "GET, HEAD"
+        answer = await api.client.request(method, "/v1/sessions")
+        assert answer.status_code == 405
+        assert answer.headers["content-type"] == PROBLEM
+        assert answer.headers["allow"] == "GET, HEAD"
     head = await api.client.head("/v1/sessions")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["etag"]
@@ -231,10 +231,10 @@ async def test_an_unavailable_redis_is_reported_and_not_taken_for_an_empty_one()
         "/v1/stream",
         "/api/agents/a/events",
     ):
-        found = await api.get(path)
-        assert found.status_code == 503, path
-        assert found.headers["content-type"] == PROBLEM
-        assert int(found.headers["retry-after"]) >= 1
+        answer = await api.get(path)
+        assert answer.status_code == 503, path
+        assert answer.headers["content-type"] == PROBLEM
+        assert int(answer.headers["retry-after"]) >= 1
     views.away = False
     views.partitions.clear()
     gone = await api.get("/v1/sessions")
@@ -256,11 +256,11 @@ class _Broken(FaultyViews):
 )
 async def test_an_unexpected_error_is_logged_and_not_exposed(error: Exception, status: int) -> None:
     api = api_over(_Broken(error))
-    found = await api.get("/v1/sessions")
-    assert found.status_code == status
-    assert found.headers["content-type"] == PROBLEM
-    assert "log" in found.json()["detail"]
-    assert "text" not in found.text.replace("context", "")
+    answer = await api.get("/v1/sessions")
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == PROBLEM
+    assert "log" in answer.json()["detail"]
+    assert "text" not in answer.text.replace("context", "")
     assert [type(reported) for _, reported in api.reported] == [type(error)]
 
 
@@ -270,16 +270,16 @@ async def test_an_unknown_host_header_is_refused() -> None:
 
     api = api_over(GrowingViews())
     for host in ("evil.example", "evil.example:8642", "localhost.evil.example"):
-        found = await api.get("/v1/sessions", host=host)
-        assert found.status_code == 421, host
+        answer = await api.get("/v1/sessions", host=host)
+        assert answer.status_code == 421, host
         assert (await api.get("/metrics", host=host)).status_code == 421, host
     for host in ("localhost:8642", "127.0.0.1:8642", "[::1]:8642", "[::1]", "board.localhost"):
         assert (await api.get("/v1/sessions", host=host)).status_code == 200, host
     assert "set CONTEXTGAUGE_SERVE_HOST and CONTEXTGAUGE_SERVE_TOKENS_FILE" in await refusal(api)
     assert "set --host and" in await refusal(api_over(GrowingViews(), is_local=True))
     known = api_over(GrowingViews(), readers=lambda: _readers("t"))
-    found = await known.get("/v1/sessions", host="board.example", authorization="Bearer t")
-    assert found.status_code == 200
+    answer = await known.get("/v1/sessions", host="board.example", authorization="Bearer t")
+    assert answer.status_code == 200
     everywhere = api_over(GrowingViews(), only_here=False)
     assert (await everywhere.get("/v1/sessions", host="board.example")).status_code == 200
     named = api_over(GrowingViews(), only_here=False, names=["board.example"])
@@ -312,9 +312,9 @@ async def test_other_origins_read_nothing_unless_they_are_named() -> None:
 
 async def test_large_answers_are_compressed() -> None:
     api: Api = api_over(GrowingViews())
-    found = await api.get("/openapi.json", accept_encoding="gzip")
-    assert found.headers["content-encoding"] == "gzip"
-    assert "accept-encoding" in found.headers["vary"].lower()
+    answer = await api.get("/openapi.json", accept_encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "accept-encoding" in answer.headers["vary"].lower()
 
 
 async def test_requests_are_counted_by_route_and_never_by_session() -> None:
@@ -330,28 +330,28 @@ async def test_requests_are_counted_by_route_and_never_by_session() -> None:
 
 async def test_the_documentation_page_loads_no_other_resources() -> None:
     api = api_over(GrowingViews())
-    found = await api.get("/docs")
-    assert "http://" not in found.text
-    assert "https://" not in found.text
-    assert "<script" not in found.text
-    assert "GET /v1/sessions" in found.text
-    assert "`" not in found.text
-    assert "<code>next</code> of the previous answer" in found.text
+    answer = await api.get("/docs")
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
+    assert "<script" not in answer.text
+    assert "GET /v1/sessions" in answer.text
+    assert "`" not in answer.text
+    assert "<code>next</code> of the previous answer" in answer.text
     states = ", ".join(f"<code>{name}</code>" for name in get_args(SizeState))
-    assert f"One of {states}." in found.text
-    assert "<code>context_warning</code>, <code>context_limits</code>" in found.text
-    assert "1 to 1,000.<br>Default <code>50</code>." in found.text
+    assert f"One of {states}." in answer.text
+    assert "<code>context_warning</code>, <code>context_limits</code>" in answer.text
+    assert "1 to 1,000.<br>Default <code>50</code>." in answer.text
 
 
 async def test_a_browser_gets_a_page_with_a_link_for_an_unknown_path() -> None:
     api = api_over(GrowingViews())
     browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    found = await api.get("/<b>nothing", accept=browser)
-    assert found.status_code == 404
-    assert found.headers["content-type"] == "text/html; charset=utf-8"
-    assert "default-src 'none'" in found.headers["content-security-policy"]
-    assert '<a href="/">' in found.text
-    assert "/&lt;b&gt;nothing" in found.text
+    answer = await api.get("/<b>nothing", accept=browser)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert '<a href="/">' in answer.text
+    assert "/&lt;b&gt;nothing" in answer.text
     # A program that reads problems gets one, wherever it asks.
     for path, asked in (("/nothing", "*/*"), ("/v1/nothing", browser), ("/v1/sessions/a", browser)):
         assert (await api.get(path, accept=asked)).headers["content-type"] == PROBLEM, path
@@ -363,18 +363,18 @@ async def test_errors_of_the_local_file_do_not_blame_redis() -> None:
         async with api.app.router.lifespan_context(api.app):
             await become(partial(bool, api.reported))
             ready = await api.get("/readyz")
-        found = await api.get("/v1/sessions")
+        answer = await api.get("/v1/sessions")
         assert ready.json()["reasons"] == ["the local file is away: see the server's log"]
-        assert found.status_code == 503
-        assert "redis" not in found.text.lower()
+        assert answer.status_code == 503
+        assert "redis" not in answer.text.lower()
 
 
 async def test_the_cause_of_a_redis_outage_is_logged_and_not_exposed() -> None:
     api = api_over(_Broken(RetryError("redis.internal.example:6379 refuses")))
     async with api.app.router.lifespan_context(api.app):
         await become(lambda: bool(api.reported))
-        found = await api.get("/readyz")
-    assert found.status_code == 503
-    assert "redis is away" in found.text
-    assert "internal.example" not in found.text
+        answer = await api.get("/readyz")
+    assert answer.status_code == 503
+    assert "redis is away" in answer.text
+    assert "internal.example" not in answer.text
     assert "internal.example" in str(api.reported[0][1])

@@ -18,10 +18,10 @@ async def test_an_id_may_end_like_a_route(name: str, ending: str) -> None:
     views.add(history.start("manual"), plain.info())
     api = api_over(views)
     sent = quote(name + ending, safe="")
-    found = await api.json(f"/v1/sessions/{sent}")
-    assert found["session"]["session_id"] == name + ending
-    found = await api.json(f"/v1/sessions/{sent}/events")
-    assert [record["data"]["session_id"] for record in found["records"]][:1] == [name + ending]
+    document = await api.json(f"/v1/sessions/{sent}")
+    assert document["session"]["session_id"] == name + ending
+    document = await api.json(f"/v1/sessions/{sent}/events")
+    assert [record["data"]["session_id"] for record in document["records"]][:1] == [name + ending]
     assert len(await api.json(f"/api/agents/{sent}/events")) == 1
     missing = await api.get(f"/v1/sessions/none{sent}")
     assert missing.status_code == 404
@@ -49,12 +49,12 @@ async def test_every_session_has_an_address_that_all_routes_know() -> None:
     for view in listed:
         name, address = view["session_id"], view["address"]
         assert address == session_address(name)
-        found = await api.json(f"/v1/sessions/{address}")
-        assert found["session"]["session_id"] == name
-        found = await api.json(f"/v1/sessions/{address}/events")
-        assert [record["data"]["session_id"] for record in found["records"]] == [name]
-        found = await api.json(f"/v1/sessions?id={address}")
-        assert [view["session_id"] for view in found["sessions"]] == [name]
+        document = await api.json(f"/v1/sessions/{address}")
+        assert document["session"]["session_id"] == name
+        document = await api.json(f"/v1/sessions/{address}/events")
+        assert [record["data"]["session_id"] for record in document["records"]] == [name]
+        document = await api.json(f"/v1/sessions?id={address}")
+        assert [view["session_id"] for view in document["sessions"]] == [name]
         assert len(await api.json(f"/api/agents/{address}/events")) == 1
 
 

@@ -133,5 +133,5 @@ async def test_long_ids_and_folders_hide_no_session_behind_them(
     api = api_over(views, clock=clock)
     path = f"/v1/sessions?sort={sort}"
     first = await api.json(f"{path}&limit=1")
-    found = [first["sessions"][0]["session_id"], *await _rest(api, path, first["next"])]
-    assert sorted(found) == sorted(names)
+    listed = [first["sessions"][0]["session_id"], *await _rest(api, path, first["next"])]
+    assert sorted(listed) == sorted(names)

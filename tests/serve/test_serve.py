@@ -67,8 +67,8 @@ async def test_a_killed_server_loses_and_repeats_nothing_of_the_feed(
     async def hear(enough: int) -> None:
         nonlocal place
         async with asyncio.timeout(PATIENCE_S):
-            async for kind, at, document in listen(served.url, place):
-                place = at or place
+            async for kind, event_place, document in listen(served.url, place):
+                place = event_place or place
                 kinds.add(kind)
                 if kind == "record":
                     seen.append((document["session_id"], document["record_id"]))

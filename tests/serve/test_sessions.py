@@ -96,14 +96,14 @@ async def test_records_come_in_order_with_readings_on_request(
     session_id = next(
         record.data.session_id for record in records if isinstance(record.data, CompactBoundary)
     )
-    kept = [
+    expected = [
         record
         for record in records
         if record.data.session_id == session_id and record.kind != "compaction_progress"
     ]
-    assert await sessions.records(session_id, readings=True) == kept
+    assert await sessions.records(session_id, readings=True) == expected
     assert await sessions.records(session_id) == [
-        record for record in kept if record.kind != "context_reading"
+        record for record in expected if record.kind != "context_reading"
     ]
 
 

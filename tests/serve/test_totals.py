@@ -64,21 +64,21 @@ def _tokens(*values: int) -> Distribution:
     ],
 )
 def test_a_percentile_is_one_figure(values: Sequence[int], figures: Sequence[int | None]) -> None:
-    found = _tokens(*values)
-    assert tuple(percentile(found, percent) for percent in (50, 95, 99)) == figures
+    tokens = _tokens(*values)
+    assert tuple(percentile(tokens, percent) for percent in (50, 95, 99)) == figures
 
 
 def test_percentiles_of_few_values_are_exact() -> None:
     few = replace(_tokens(90_000, 161_000, 500_000), values=(90_000, 161_000, 500_000))
     assert percentile(few, 50) == 161_000
-    for found, exact in (
+    for tokens, exact in (
         (few, [50, 95, 99]),
         (replace(few, values=None), [95, 99]),  # the largest one is known
         (_tokens(1, 2), [50, 95, 99]),
         (_tokens(*range(1_000, 1_030)), [99]),
         (_tokens(), []),
     ):
-        counts = Aggregates(manual=TriggerAggregates(pre_tokens=found))
+        counts = Aggregates(manual=TriggerAggregates(pre_tokens=tokens))
         manual: Any = shown(counts)["manual"]
         assert manual["pre_tokens"]["exact"] == exact
 
@@ -104,15 +104,15 @@ def test_sizes_of_all_triggers_are_added_up_and_have_a_mean() -> None:
         manual=TriggerAggregates(succeeded=2, pre_tokens=_tokens(40_000, 60_001)),
         automatic=TriggerAggregates(succeeded=1, pre_tokens=_tokens(167_000)),
     )
-    found: Any = shown(both)
-    assert (found["manual"]["pre_tokens"]["mean"], found["manual"]["pre_tokens"]["p50"]) == (
+    document: Any = shown(both)
+    assert (document["manual"]["pre_tokens"]["mean"], document["manual"]["pre_tokens"]["p50"]) == (
         50_000.5,
         50_000,
     )
-    assert found["automatic"]["pre_tokens"]["mean"] == 167_000
-    assert found["unknown_trigger"]["pre_tokens"]["mean"] is None
-    assert (found["pre_tokens"]["count"], found["pre_tokens"]["mean"]) == (3, 89_000.3)
-    assert (found["pre_tokens"]["min"], found["pre_tokens"]["max"]) == (40_000, 167_000)
+    assert document["automatic"]["pre_tokens"]["mean"] == 167_000
+    assert document["unknown_trigger"]["pre_tokens"]["mean"] is None
+    assert (document["pre_tokens"]["count"], document["pre_tokens"]["mean"]) == (3, 89_000.3)
+    assert (document["pre_tokens"]["min"], document["pre_tokens"]["max"]) == (40_000, 167_000)
 
 
 def test_totals_are_grouped_by_hour_or_model() -> None:
@@ -194,7 +194,7 @@ async def test_hours_that_change_or_leave_between_two_reads_are_those_of_the_las
 
     totals = Totals(read, clock)
     for offset, fields in enumerate(stored):
-        found = await totals.of(_snapshot(offset), "hour", None)
-        assert codec.loads(codec.dumps(found)) == codec.loads(
+        aggregates = await totals.of(_snapshot(offset), "hour", None)
+        assert codec.loads(codec.dumps(aggregates)) == codec.loads(
             codec.dumps(added_up([fields], "hour"))
         )

@@ -31,13 +31,13 @@ async def test_a_session_is_replayed_from_its_records() -> None:
         window = (await api.json(f"{path}/what-if?window=1000000"))["what_if"]
     assert api.reported == []
     assert answers[0] == answers[1]
-    found = answers[0]["what_if"]
-    assert [each["name"] for each in found["settings"]] == ["60%", "150,000"]
-    (model,) = found["models"]
+    answer = answers[0]["what_if"]
+    assert [each["name"] for each in answer["settings"]] == ["60%", "150,000"]
+    (model,) = answer["models"]
     less, more = (each["totals"]["compactions"] for each in model["settings"])
     assert less >= more >= model["recorded"]["compactions"] > 1
     assert model["break_even"]["known"] > 0
-    assert found["is_whole"]
+    assert answer["is_whole"]
     for each in model["settings"]:
         whole = Decimal(each["totals"]["cost"]) - Decimal(model["recorded"]["cost"])
         assert Decimal(each["change"]["amount"]) == whole

@@ -268,19 +268,19 @@ class Auditor:
         active = self._views.numbers.active
         if active is None:
             return "no generation is active"
-        found = []
+        differences = []
         for partition in range(self._given.partitions):
             stored = self._views.partitions.get((active, partition))
             if stored is None or stored.position is None:
-                found.append(f"partition {partition} is missing")
+                differences.append(f"partition {partition} is missing")
             else:
                 end = self._broker.partition(EVENTS, partition).stable_end()
                 wrong = self._difference(active, partition)
                 if wrong or stored.position.offset < end:
-                    found.append(
+                    differences.append(
                         f"partition {partition} at {stored.position.offset} of {end} {wrong}"
                     )
-        return "; ".join(found)
+        return "; ".join(differences)
 
 
 def _id_of(record: LogRecord) -> str:

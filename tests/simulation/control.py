@@ -218,13 +218,13 @@ class Control(World):
         return not any(each.kind == process.kind for each in self.processes)
 
     def work(self, kind: str, _group: str, process: Process, common: WorkerPorts) -> Any:
-        kept: Any = ProcessStore(self.kept, self.stores, process)
+        conversations: Any = ProcessStore(self.kept, self.stores, process)
         if kind == "keeper":
             return run_conversations(
                 ConversationsPorts(
                     **vars(common),
                     log=ProcessLog(self.broker, self.groups, process),
-                    store=kept,
+                    store=conversations,
                     config=ConversationsConfig(
                         kept=KeptConversations(sessions=Patterns(("*",))),
                         instance_id="only",
@@ -242,7 +242,7 @@ class Control(World):
             stream=stream,
             log=log,
             store=views,
-            conversations=kept,
+            conversations=conversations,
             asked=MemoryAskedContexts(process.clock),
             drivers={},
             owner_of=_no_owner,

@@ -263,7 +263,7 @@ _ACTS = (
 
 def violations(world: DecidingWorld) -> list[str]:
     """Return all that is wrong after a run."""
-    found: list[str] = []
+    wrong: list[str] = []
     logged = {each.record.id: each.logged_ms for each in world.sent}
     opened: dict[str, str] = {}
     completed: dict[str, int] = {}
@@ -278,10 +278,10 @@ def violations(world: DecidingWorld) -> list[str]:
         elif isinstance(data, CompactRequested) and data.command_id not in known:
             known.add(data.command_id)
             if data.session_id in opened:
-                found.append(f"two commands of {data.session_id} are open")
+                wrong.append(f"two commands of {data.session_id} are open")
             opened[data.session_id] = data.command_id
             if logged[data.cause_id or ""] <= completed.get(data.session_id, -1):
-                found.append(f"{data.command_id} is because of a reading from before the swap")
+                wrong.append(f"{data.command_id} is because of a reading from before the swap")
         elif isinstance(data, CompactionDecided) and data.reason == "no_progress":
             stopped.add(data.session_id)
-    return found + [f"{each} waits for ever" for each in sorted(world.waiting() - stopped)]
+    return wrong + [f"{each} waits for ever" for each in sorted(world.waiting() - stopped)]

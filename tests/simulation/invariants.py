@@ -25,7 +25,7 @@ Line = dict[str, Json]
 
 def violations(world: Control) -> list[str]:
     """Return all that is wrong after a run."""
-    found = _outcomes(world)
+    wrong = _outcomes(world)
     records = world.records(MESSAGES)
     deriver = Deriver(RULES)
     derived = [
@@ -34,13 +34,13 @@ def violations(world: Control) -> list[str]:
         for record in deriver.derive(input_message(each)).records
     ]
     for session in world.sessions:
-        found += _conversation(world, session)
+        wrong += _conversation(world, session)
         kinds = Counter(each.kind for key, each in derived if key == key_bytes(session))
         own = sum(
             1 for _, line in lines_of(records, session) if line.get("subtype") == "compact_boundary"
         )
         if kinds["compact_boundary"] != own:
-            found.append(f"{session}: {own} boundaries became {kinds['compact_boundary']} records")
+            wrong.append(f"{session}: {own} boundaries became {kinds['compact_boundary']} records")
         announced = {
             (each.command_id, each.attempt)
             for each in world.entries()
@@ -55,16 +55,16 @@ def violations(world: Control) -> list[str]:
             and "contextgauge" not in str(line["compact_metadata"])
         )
         if kinds["compaction_start"] > len(announced) + ended:
-            found.append(
+            wrong.append(
                 f"{session}: {kinds['compaction_start']} starts of {len(announced)} attempts"
             )
     ids = Counter(each.id for _, each in derived)
-    found += [f"the record {each} came twice" for each, count in ids.items() if count > 1]
-    return found
+    wrong += [f"the record {each} came twice" for each, count in ids.items() if count > 1]
+    return wrong
 
 
 def _outcomes(world: Control) -> list[str]:  # noqa: C901 -- one case for each kind of entry
-    found, done, accepted = [], dict[str, CommandFinished](), set[str]()
+    wrong, done, accepted = [], dict[str, CommandFinished](), set[str]()
     cancelled, requested = set[str](), set[str]()
     attempts: Counter[tuple[str, int]] = Counter()
     for data in world.entries():
@@ -76,26 +76,26 @@ def _outcomes(world: Control) -> list[str]:  # noqa: C901 -- one case for each k
         elif isinstance(data, CommandAccepted | CommandPlanned | CommandCalled | CommandFinished):
             name = data.command_id
             if name in done:
-                found.append(f"{name}: {data.kind} after its outcome {done[name].outcome}")
+                wrong.append(f"{name}: {data.kind} after its outcome {done[name].outcome}")
             if isinstance(data, CommandAccepted):
                 if name in accepted:
-                    found.append(f"{name}: accepted twice")
+                    wrong.append(f"{name}: accepted twice")
                 accepted.add(name)
             elif isinstance(data, CommandPlanned):
                 attempts[name, data.attempt] += 1
             elif isinstance(data, CommandFinished):
                 if name in cancelled and data.outcome == "completed":
-                    found.append(f"{name}: completed, although it was cancelled before")
+                    wrong.append(f"{name}: completed, although it was cancelled before")
                 done[name] = data
-    found += [f"{name}: no outcome" for name in requested - done.keys()]
-    found += [f"{each}: planned {count} times" for each, count in attempts.items() if count > 1]
-    return found
+    wrong += [f"{name}: no outcome" for name in requested - done.keys()]
+    wrong += [f"{each}: planned {count} times" for each, count in attempts.items() if count > 1]
+    return wrong
 
 
 def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may be wrong
     world: Control, session: str
 ) -> list[str]:
-    found: list[str] = []
+    wrong: list[str] = []
     fold, statuses, uuids, ids = ConversationFold(), [], [], list[str]()
     for offset, line in lines_of(world.records(MESSAGES), session):
         is_own = line.get("subtype") == "compact_boundary" and "contextgauge" in str(
@@ -106,7 +106,7 @@ def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may 
         try:
             fold.add(line, offset, strict=is_own)
         except PlanRejectedError as error:
-            found.append(f"{session}: the boundary at {offset} does not fit: {error}")
+            wrong.append(f"{session}: the boundary at {offset} does not fit: {error}")
             fold.add(line, offset)
         if line.get("subtype") == "status":
             statuses.append(line.get("status"))
@@ -119,10 +119,10 @@ def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may 
         and each.outcome == "completed"
     ]
     if uuids != completed:
-        found.append(f"{session}: boundaries {uuids}, completed {completed}")
+        wrong.append(f"{session}: boundaries {uuids}, completed {completed}")
     if statuses and statuses[-1] == "compacting":
-        found.append(f"{session}: an attempt was announced, and never ended")
-    found += [f"{each} was published twice" for each, count in Counter(ids).items() if count > 1]
+        wrong.append(f"{session}: an attempt was announced, and never ended")
+    wrong += [f"{each} was published twice" for each, count in Counter(ids).items() if count > 1]
     history = fold.result.history
     there = {each.id for each in (*history.active, *history.archived)}
     said = {
@@ -131,18 +131,18 @@ def _conversation(  # noqa: C901, PLR0912 -- one branch for each thing that may 
         if name == session and "message" in line and not line.get("isCompactSummary")
     }
     if said - there:
-        found.append(f"{session}: in neither archive nor active: {sorted(said - there)}")
-    kept = run_at_once(world.kept.conversation, session)
-    if kept is None:
+        wrong.append(f"{session}: in neither archive nor active: {sorted(said - there)}")
+    stored = run_at_once(world.kept.conversation, session)
+    if stored is None:
         if said:
-            found.append(f"{session}: no conversation is kept")
-    elif list(kept.history.active) != list(history.active):
-        found.append(f"{session}: the store's conversation is not the fold of the log")
+            wrong.append(f"{session}: no conversation is kept")
+    elif list(stored.history.active) != list(history.active):
+        wrong.append(f"{session}: the store's conversation is not the fold of the log")
     view = run_at_once(world.views.control_view, session)
     seen = {each.command_id: each.outcome for each in view.commands} if view else {}
     for data in world.entries():
         if not isinstance(data, CommandFinished) or data.session_id != session:
             continue
         if seen.get(data.command_id, data.outcome) != data.outcome:
-            found.append(f"{data.command_id}: the view says {seen[data.command_id]}")
-    return found
+            wrong.append(f"{data.command_id}: the view says {seen[data.command_id]}")
+    return wrong

@@ -74,9 +74,11 @@ def main() -> int:
     missed = 0
     with simulating():
         prepare_inputs()
-        for found in in_processes(find, tasks, arguments.jobs):
-            missed += not found.seed
-            print(f"{found.seed or 'none':>6}  {found.name}: {found.violation[:100]}", flush=True)
+        for mutant in in_processes(find, tasks, arguments.jobs):
+            missed += not mutant.seed
+            print(
+                f"{mutant.seed or 'none':>6}  {mutant.name}: {mutant.violation[:100]}", flush=True
+            )
     print(f"{len(tasks) - missed} of {len(tasks)} mistakes found within {arguments.runs} runs")
     return bool(missed)
 

@@ -153,8 +153,8 @@ class Pipeline(World):
                 for p in range(self.given.partitions)
             ]
             of = [len(ids) for ids in self.given.ids]
-            at = auditor.positions
-            found.append(f"derived {auditor.derived} of {of} records, at {at} of {ends}")
+            positions = auditor.positions
+            found.append(f"derived {auditor.derived} of {of} records, at {positions} of {ends}")
         if self.schedule.projectors and not auditor.is_projected():
             found.append(f"views: {auditor.last_difference()}")
         broken = "; ".join(auditor.broken.values())

@@ -60,10 +60,10 @@ def derive(stored: bytes | None, value: bytes, key: str, received_ms: int) -> De
     if stored is not None:
         length = stored[0] * 8 + 1
         seen = stored[1:length]
-        at = seen.find(hashed)
-        while at > 0 and at % 8:
-            at = seen.find(hashed, at + 1)
-        if at >= 0:
+        index = seen.find(hashed)
+        while index > 0 and index % 8:
+            index = seen.find(hashed, index + 1)
+        if index >= 0:
             return None
         session = loads(stored[length:])
     if session is None:
@@ -379,10 +379,10 @@ class Step(Attempts):
             "metadata": metadata,
         }
         made = self.emit(BOUNDARY, name, "compact_boundary", fields)
-        kept = metadata.get("preserved_messages") or metadata.get("preserved_segment") or {}
+        preserved = metadata.get("preserved_messages") or metadata.get("preserved_segment") or {}
         chain["used"] = chain["percent"] = None
         chain["messages"] = chain["since"] = chain["level"] = 0
-        chain["awaited"] = [made, kept.get("anchor_uuid")]
+        chain["awaited"] = [made, preserved.get("anchor_uuid")]
         chain["unmeasured"] = [made, trigger, before, duration]
 
     def reset(self, reason: str) -> None:

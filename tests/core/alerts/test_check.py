@@ -80,10 +80,10 @@ targets = "ops"
 
 
 def plan(text: str) -> AlertPlan:
-    found, faults = check_plan(tomllib.loads(text))
+    checked, faults = check_plan(tomllib.loads(text))
     assert faults == []
-    assert found is not None
-    return found
+    assert checked is not None
+    return checked
 
 
 def test_lost_rules_are_alerted_from_one_on_unless_the_file_gives_more() -> None:
@@ -95,18 +95,18 @@ def test_lost_rules_are_alerted_from_one_on_unless_the_file_gives_more() -> None
 
 
 def faults(text: str) -> list[Fault]:
-    found, wrong = check_plan(tomllib.loads(text))
-    assert found is None
+    checked, wrong = check_plan(tomllib.loads(text))
+    assert checked is None
     return wrong
 
 
 def test_a_file_with_every_option_is_read() -> None:
-    found = plan(WHOLE)
-    ops, slack = found.targets
+    alert_plan = plan(WHOLE)
+    ops, slack = alert_plan.targets
     assert (ops.format, ops.timeout_ms, ops.give_up_after_ms) == ("json", 5_000, 7_200_000)
-    assert found.pending_ms == 7_200_000, "what is tried for so long is read again for so long"
+    assert alert_plan.pending_ms == 7_200_000, "what is tried for so long is read again for so long"
     assert (slack.format, slack.url_file) == ("slack", "/run/secrets/slack")
-    assert [rule.condition for rule in found.rules] == [
+    assert [rule.condition for rule in alert_plan.rules] == [
         Pressure(80),
         Failed(frozenset({"failed"})),
         Failed(frozenset({"failed", "blocked"})),
@@ -125,22 +125,26 @@ def test_a_file_with_every_option_is_read() -> None:
             )
         ),
     ]
-    first = found.rules[0]
+    first = alert_plan.rules[0]
     assert first.models == Patterns(("claude-*", "!*haiku*"))
     assert first.targets == ("ops", "slack")
-    assert [rule.kind for rule in found.rules[1:4]] == ["failed", "failed", "stalled"]
-    assert found.memory == "file"
-    assert found.page == "https://ctx.example.com:8642/team"
-    assert found.link("a/b(1) Ä") == (
+    assert [rule.kind for rule in alert_plan.rules[1:4]] == ["failed", "failed", "stalled"]
+    assert alert_plan.memory == "file"
+    assert alert_plan.page == "https://ctx.example.com:8642/team"
+    assert alert_plan.link("a/b(1) Ä") == (
         "https://ctx.example.com:8642/team/#/session/a%2Fb(1)%20%C3%84"
     )
-    assert found.memory_ms == 600_000 + 3_600_000
+    assert alert_plan.memory_ms == 600_000 + 3_600_000
 
 
 def test_omitted_options_have_defaults() -> None:
-    found = plan(TARGET + PRESSURE)
-    assert (found.max_age_ms, found.memory_ms, found.memory) == (900_000, 900_000, "auto")
-    (target,) = found.targets
+    alert_plan = plan(TARGET + PRESSURE)
+    assert (alert_plan.max_age_ms, alert_plan.memory_ms, alert_plan.memory) == (
+        900_000,
+        900_000,
+        "auto",
+    )
+    (target,) = alert_plan.targets
     assert (target.timeout_ms, target.give_up_after_ms) == (10_000, 3_600_000)
 
 
@@ -220,9 +224,9 @@ def test_omitted_options_have_defaults() -> None:
 def test_a_fault_is_reported_with_its_location(
     text: str, path: tuple[str | int, ...], said: str
 ) -> None:
-    found = {fault.path: fault.problem for fault in faults(text)}
-    assert path in found
-    assert said in found[path]
+    problems = {fault.path: fault.problem for fault in faults(text)}
+    assert path in problems
+    assert said in problems[path]
 
 
 def test_all_faults_are_reported_at_once() -> None:

@@ -100,7 +100,7 @@ def test_pressure_is_alerted_once_per_epoch() -> None:
     (again,) = watched.take(at(86, 8, "g"))
     assert again.id != alert.id
     assert watched.take(clear(at=9)) == []
-    assert [found.id in {alert.id, again.id} for found in watched.take(at(95, 10, "h"))] == [False]
+    assert [sent.id in {alert.id, again.id} for sent in watched.take(at(95, 10, "h"))] == [False]
 
 
 def test_an_answer_to_a_call_that_began_before_the_boundary_raises_no_pressure() -> None:
@@ -322,7 +322,7 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         watched.given.take(side(assistant(name, read=170_000), agent=name, at=1))
         for name in ("a", "b", "c")
     ]
-    ids = [watched.observe(found)[0].id for found in records]
+    ids = [watched.observe(record)[0].id for record in records]
     # The chain that was quiet for longest is reported again, under the same id.
     assert [alert.id for alert in watched.observe(records[0])] == ids[:1]
     assert watched.observe(records[2]) == []
@@ -373,7 +373,7 @@ def test_an_attempt_too_old_to_alert_is_alerted_after_a_new_heartbeat_and_silenc
     (start,) = watched.given.take(compacting(at=0))
     watched.watch.observe(start, START_MS, START_MS)
     assert watched.watch.due(START_MS + MAX_AGE_MS + 1) == []
-    (*_, beat) = watched.given.take(*(compacting(at=at) for at in range(250, 1_001, 250)))
+    (*_, beat) = watched.given.take(*(compacting(at=second) for second in range(250, 1_001, 250)))
     watched.watch.observe(beat, START_MS + 1_000_000, START_MS + 1_000_000)
     assert len(watched.watch.due(START_MS + 1_000_000 + MINUTE_MS)) == 1
 

@@ -107,9 +107,9 @@ def _claude_code(case: dict[str, Any]) -> list[Line]:
                 result["is_error"] = True
             put("user", [result])
     metadata: dict[str, Json] = {"trigger": "auto", "preTokens": 150_000}
-    if kept := case.get("preserved"):
+    if preserved := case.get("preserved"):
         metadata["preservedSegment"] = {
-            "headUuid": lines[-kept]["uuid"],
+            "headUuid": lines[-preserved]["uuid"],
             "anchorUuid": "summary",
             "tailUuid": lines[-1]["uuid"],
         }

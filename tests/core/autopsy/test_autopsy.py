@@ -237,15 +237,15 @@ def test_what_followed_is_with_the_item_that_it_goes_back_to() -> None:
 
 
 def test_a_part_comes_with_what_is_missing() -> None:
-    kept, gone = "Rows with a quoted break are dropped", "the budget is 500 dollars."
+    repeated, gone = "Rows with a quoted break are dropped", "the budget is 500 dollars."
     result = autopsy_of(
-        said("user", f"{kept}, {gone}", uuid="u1"),
+        said("user", f"{repeated}, {gone}", uuid="u1"),
         called("1", "Bash", command="make"),
         answered("1", "the linker is missing\nparseOrder", is_error=True),
         called("2", "Read", file_path="/w/a/b.py"),
         answered("2", "x"),
         boundary(),
-        summarised(f"{kept}. b.py was read, and parseOrder failed."),
+        summarised(f"{repeated}. b.py was read, and parseOrder failed."),
     )
     (only,) = result.boundaries
     assert [(each.trace.verdict, each.trace.missing) for each in only.findings] == [
@@ -270,7 +270,7 @@ def test_a_turn_that_was_published_without_text_is_unknown() -> None:
 @pytest.mark.parametrize(("most_work", "kinds"), [(0, {"turn"}), (150, {"turn", "request"})])
 def test_words_are_unknown_where_there_is_no_work_left(most_work: int, kinds: set[str]) -> None:
     texts = (PUSH * 200, "Go on.", FIX)
-    messages = [Message("user", (Text(each),), f"u{at}") for at, each in enumerate(texts)]
+    messages = [Message("user", (Text(each),), f"u{index}") for index, each in enumerate(texts)]
     summary = Message("user", (ContextCompaction(1, 0, "Orders. " * 1_000, 2, 9),), "s")
     (around,) = [each for _, each in boundaries(History([*messages, summary]))]
     findings = list(findings_around(around, None, GuardWork(most_work)))

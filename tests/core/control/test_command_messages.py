@@ -55,15 +55,15 @@ def test_a_compaction_is_one_attempt(trigger: CommandTrigger) -> None:
         messages.heartbeat(2, at(60)),
         *messages.completed(DONE, at(70)),
     ]
-    found = records(*lines)
-    assert [data.kind for data in found] == [
+    derived = records(*lines)
+    assert [data.kind for data in derived] == [
         "compaction_start",
         "compaction_progress",
         "compaction_progress",
         "compact_boundary",
         "compaction_summary",
     ]
-    start, boundary = found[0], found[3]
+    start, boundary = derived[0], derived[3]
     assert isinstance(start, CompactionStart)
     assert isinstance(boundary, CompactBoundary)
     reason = "manual" if trigger == "manual" else "threshold_exceeded"
@@ -72,15 +72,15 @@ def test_a_compaction_is_one_attempt(trigger: CommandTrigger) -> None:
     assert boundary.trigger == ("manual" if trigger == "manual" else "auto")
     assert (boundary.pre_tokens, boundary.post_tokens) == (90_000, 12_000)
     assert (boundary.duration_ms, boundary.duration_source) == (4_000, "precomputed")
-    assert records(*lines, *lines) == found
+    assert records(*lines, *lines) == derived
 
 
 def test_a_failed_attempt_says_why() -> None:
     messages = attempt()
-    found = records(*messages.announced(at(0)), messages.failed("no summary", at(5)))
-    assert [data.kind for data in found] == ["compaction_start", "compaction_failed"]
-    assert getattr(found[1], "error", None) == "no summary"
-    assert getattr(found[1], "outcome", None) == "failed"
+    derived = records(*messages.announced(at(0)), messages.failed("no summary", at(5)))
+    assert [data.kind for data in derived] == ["compaction_start", "compaction_failed"]
+    assert getattr(derived[1], "error", None) == "no summary"
+    assert getattr(derived[1], "outcome", None) == "failed"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ def at(percent: float) -> Threshold:
 
 
 def test_without_a_rule_nothing_is_automatic() -> None:
-    found = ThresholdBook([]).of(SUBJECT)
-    assert not found.automatic
-    assert found.sizes(200_000) == Sizes(170_000, 100_000, 190_000)
+    thresholds = ThresholdBook([]).of(SUBJECT)
+    assert not thresholds.automatic
+    assert thresholds.sizes(200_000) == Sizes(170_000, 100_000, 190_000)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def of_records(records: list[Record]) -> Counted:
     boundaries = every(main, CompactBoundary)
     if not boundaries:
         return Counted(len(readings), None)
-    bound = next(at for at, record in enumerate(main) if record.kind == "compact_boundary")
+    bound = next(index for index, record in enumerate(main) if record.kind == "compact_boundary")
     sizes = [
         [reading.used_tokens for reading in every(part, ContextReading)]
         for part in (main[:bound], main[bound:])
@@ -139,9 +139,9 @@ def test_an_automatic_compaction_in_a_transcript() -> None:
         *("session_info", "context_limits", "context_reading", "context_warning", "context_edit"),
         *("compact_boundary", "compaction_summary", "compaction_complete"),
     }
-    found = counted(lines)
-    assert found.around is not None
-    _, pre_tokens, after = found.around
+    counts = counted(lines)
+    assert counts.around is not None
+    _, pre_tokens, after = counts.around
     bound = one(records, CompactBoundary)
     assert (bound.trigger, bound.pre_tokens, bound.pre_tokens_source) == (
         "auto", pre_tokens, "reported"

@@ -40,10 +40,10 @@ def derived(items: Iterable[Item], deriver: Deriver | None = None) -> list[Recor
 
 
 def by_session(records: Sequence[Record]) -> dict[str, list[bytes]]:
-    found: dict[str, list[bytes]] = {}
+    documents: dict[str, list[bytes]] = {}
     for record in records:
-        found.setdefault(record.data.session_id, []).append(codec.to_structured(record))
-    return found
+        documents.setdefault(record.data.session_id, []).append(codec.to_structured(record))
+    return documents
 
 
 def ids(records: Iterable[Record]) -> set[str]:
@@ -56,12 +56,12 @@ def test_golden_1_derive_is_pure(plan: tuple[list[Action], bool]) -> None:
     for line, hint in lines_of(plan):
         deriver.end_steps()
         before = dict(deriver.sessions)
-        kept = copy.deepcopy(before)
+        copied = copy.deepcopy(before)
         first = deriver.derive(InputMessage(line, hint))
         again = Deriver(RULES)
         again.sessions = dict(before)
         assert again.derive(InputMessage(line, hint)) == first
-        assert before == kept
+        assert before == copied
 
 
 @given(SESSIONS)

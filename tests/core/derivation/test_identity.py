@@ -63,8 +63,8 @@ ANY_PART = st.one_of(ANY_TEXT, st.integers(0, 2**40), st.none())
 def test_an_id_is_the_uuid5_of_a_compact_json_array(
     name: str, chain: str, kind: str, cause: str, extra: list[str | int | None]
 ) -> None:
-    found = record_id(name, chain, kind, cause, tuple(extra))
-    assert found == expected_id(name, chain, kind, cause, *extra)
+    derived_id = record_id(name, chain, kind, cause, tuple(extra))
+    assert derived_id == expected_id(name, chain, kind, cause, *extra)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_an_id_is_the_uuid5_of_a_compact_json_array(
     ],
 )
 def test_an_id_is_well_formed_for_any_session(text: str) -> None:
-    found = record_id(text, "main", "context_reading", "cause")
-    assert found == expected_id(text, "main", "context_reading", "cause")
-    assert (uuid.UUID(found).version, uuid.UUID(found).variant) == (5, uuid.RFC_4122)
+    derived_id = record_id(text, "main", "context_reading", "cause")
+    assert derived_id == expected_id(text, "main", "context_reading", "cause")
+    assert (uuid.UUID(derived_id).version, uuid.UUID(derived_id).variant) == (5, uuid.RFC_4122)
 
 
 def test_an_id_by_the_standard_library_itself() -> None:
@@ -197,8 +197,8 @@ def in_order(records: list[Record]) -> bool:
     kinds_of_records = kinds(records)
     distinct = [
         kind
-        for at, kind in enumerate(kinds_of_records)
-        if at == 0 or kinds_of_records[at - 1] != kind
+        for index, kind in enumerate(kinds_of_records)
+        if index == 0 or kinds_of_records[index - 1] != kind
     ]
     return all(kind in places for kind in distinct)
 

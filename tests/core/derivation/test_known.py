@@ -104,8 +104,8 @@ def test_nothing_added_is_nothing_stored() -> None:
 def test_a_batch_stores_the_chunks_that_grew() -> None:
     before = with_causes(range(CHUNK + 3))
     after = with_causes(range(CHUNK + 3, 2 * CHUNK + RECENT + 1), before)
-    found = known.chunks(before, after)
-    assert {number: len(hashes) // HASH_BYTES for number, hashes in found.items()} == {
+    chunks = known.chunks(before, after)
+    assert {number: len(hashes) // HASH_BYTES for number, hashes in chunks.items()} == {
         1: CHUNK,
         2: RECENT,
     }

@@ -278,8 +278,8 @@ def test_r18_the_gap_is_checked_before_the_message() -> None:
 
     given, first = opened(at=0)
     records = given.take(failed("late", at=7 * HOUR))
-    found = every(records, CompactionFailed)
-    assert [(one.attempt_id, one.outcome) for one in found] == [
+    failures = every(records, CompactionFailed)
+    assert [(one.attempt_id, one.outcome) for one in failures] == [
         (first, "unknown"),
         (None, "failed"),
     ]

@@ -323,7 +323,7 @@ def test_r30_what_has_no_size_and_is_no_compaction_is_not_looked_for_in_the_orig
 
 def test_r30_a_size_and_a_compaction_are_known_in_a_copy_whatever_its_time() -> None:
     size = {"type": "token_count", "info": {"total_token_usage": {"total_tokens": 9}}}
-    keys = {copy_key(rollout("event_msg", size, at=at)) for at in (1, 2)}
-    keys |= {copy_key(rollout("compacted", {"message": "x"}, at=at)) for at in (1, 2)}
+    keys = {copy_key(rollout("event_msg", size, at=second)) for second in (1, 2)}
+    keys |= {copy_key(rollout("compacted", {"message": "x"}, at=second)) for second in (1, 2)}
     assert len(keys) == 2
     assert None not in keys

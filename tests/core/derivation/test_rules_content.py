@@ -105,7 +105,9 @@ def test_r35_codex_items_are_measured_too() -> None:
         "role": "user",
         "content": [{"type": "input_text", "text": "Go on"}],
     }
-    bodies = [rollout("response_item", each, at) for at, each in enumerate((person, item, output))]
+    bodies = [
+        rollout("response_item", each, second) for second, each in enumerate((person, item, output))
+    ]
     records = [record for body in bodies for record in session.take(body, hint=SESSION)]
     assert one(records, UserTurn).characters == 5
     made, came = every(records, ToolUse)

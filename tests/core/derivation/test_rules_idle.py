@@ -65,9 +65,9 @@ def test_r33_an_attempt_whose_start_was_reported_and_times_that_are_not_known_ar
 
 def test_r33_another_chains_messages_are_no_part_of_a_silence() -> None:
     # A subagent's file is read after the main one, and its lines are older; or it works meanwhile.
-    for at in (-3_000, SECONDS):
+    for second in (-3_000, SECONDS):
         given = session(user(at=0), assistant(read=210_000, at=10))
-        given.take(side(assistant(read=9, at=at), "a1"))
+        given.take(side(assistant(read=9, at=second), "a1"))
         record = one(given.take(boundary({"trigger": "auto"}, at=20)), CompactBoundary)
         assert record.idle_ms is None
         record = one(given.take(boundary({"trigger": "auto"}, at=99 + SECONDS)), CompactBoundary)

@@ -346,8 +346,8 @@ def test_r03_a_uuid_of_a_wrong_type_is_absent() -> None:
 
 def test_r01_a_session_id_has_at_most_16_k_characters() -> None:
     long, longer = "語" * 10_000, "語" * 16_385
-    kept = Given().take(user(session_id=long), init(session_id=long))
-    assert one(kept, SessionInfo).session_id == long
+    records = Given().take(user(session_id=long), init(session_id=long))
+    assert one(records, SessionInfo).session_id == long
     for hint in (None, "", longer, "key"):
         taken = Given().deriver.derive(
             InputMessage(json.dumps(init(session_id=longer)).encode(), hint)

@@ -75,8 +75,8 @@ def test_r26_many_edits_are_summed_and_64_kib_of_them_are_kept() -> None:
     assert record.edits == tuple(many[: len(record.edits)])
     assert len(record.edits) + (record.edits_left_out or 0) == 2_000
     sizes = [json_bytes(edit) for edit in many]
-    kept = len(record.edits)
-    assert sum(sizes[:kept]) <= 64 * 1024 < sum(sizes[: kept + 1])
+    count = len(record.edits)
+    assert sum(sizes[:count]) <= 64 * 1024 < sum(sizes[: count + 1])
     assert one(Given().take(edited("r", TOOLS)), ContextEdit).edits_left_out is None
 
 

@@ -315,8 +315,10 @@ def test_r11_the_counts_of_two_answers_say_nothing_of_each_other() -> None:
 
 def test_r11_each_boundary_has_the_call_that_ended_before_it() -> None:
     given = Given()
-    for place, at in enumerate((1_000, 2_000, 3_000)):
-        given.take(*own_call(f"c{place}", at, at + 10 * place + 10, f"acompact-{place}"))
+    for place, begun_ms in enumerate((1_000, 2_000, 3_000)):
+        given.take(
+            *own_call(f"c{place}", begun_ms, begun_ms + 10 * place + 10, f"acompact-{place}")
+        )
     records = given.take(
         line(boundary(AUTOMATIC), 1_011), line(assistant("a", read=9), 1_020),
         line(boundary(AUTOMATIC), 2_200),  # of a call that is not there: the second one failed

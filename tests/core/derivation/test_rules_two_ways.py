@@ -67,7 +67,7 @@ def test_r34_a_response_counts_once_when_its_telemetry_comes_first(shape: Shape)
 def test_r34_telemetry_that_was_held_back_for_long_counts_nothing(shape: Shape) -> None:
     own, export = shape
     many = [(number, 20_000 + number, number * 60) for number in range(80)]
-    late = [body for number, read, at in many for body in export(number, read, at + LATER)]
+    late = [body for number, read, second in many for body in export(number, read, second + LATER)]
     records = taken(*(own(*each) for each in many), *late).records
     assert counted(records) == [20_504 + number for number in range(80)]
     assert shown(records) == 20_583
@@ -79,7 +79,9 @@ def test_r34_a_transcript_that_is_published_after_its_telemetry_adds_only_what_t
     own, export = shape
     many = [(number, 20_000 + number, number * 60) for number in range(80)]
     # Telemetry was turned on with the thirtieth response.
-    early = [body for number, read, at in many[30:] for body in export(number, read, at + LATER)]
+    early = [
+        body for number, read, second in many[30:] for body in export(number, read, second + LATER)
+    ]
     records = taken(*early, *(own(*each) for each in many)).records
     assert sorted(counted(records)) == [20_504 + number for number in range(80)]
     assert shown(records) == 20_583, "the latest size, though older ones came after it"

@@ -244,7 +244,7 @@ def test_all_parts_that_were_ever_stored_are_named_for_removal() -> None:
     for number in range(20):
         before = given_session.sessions().get(SESSION)
         given_session.take(
-            *(user(f"{number} {at}") for at in range(50)), side(user(), f"a{number % 3}")
+            *(user(f"{number} {turn}") for turn in range(50)), side(user(), f"a{number % 3}")
         )
         store.put(before, given_session.session())
     assert set(part_names(given_session.session())) == set(store.parts)
@@ -348,6 +348,6 @@ def test_fields_that_are_not_stored_have_their_defaults() -> None:
     parts = damaged(older=None)
     parts["chain:main"] = StoredPart(["", None, None, 7])
     parts[SESSION_PART].fields[8] = ["codex"]
-    found = unpack(SESSION, parts)
-    assert found.chains["main"] == Chain(touched=7)
-    assert found.facts == KnownFacts(runtime="codex")
+    state = unpack(SESSION, parts)
+    assert state.chains["main"] == Chain(touched=7)
+    assert state.facts == KnownFacts(runtime="codex")

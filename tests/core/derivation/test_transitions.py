@@ -53,7 +53,7 @@ START = Start("attempt", 1, 2, 1, 2)
 
 
 def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
-    found = {}
+    moves = {}
     for row in SPEC.strip().splitlines():
         name, *cells = (cell.strip() for cell in row.strip("|").split("|"))
         phase = Phase(name.lower())
@@ -61,8 +61,8 @@ def spec() -> dict[tuple[Phase, AttemptEvent], Move]:
             causes, _, to = cell.partition("→")
             words = [word.strip() for word in causes.split(",")]
             effects = tuple(EFFECTS[word] for word in words if word in EFFECTS)
-            found[phase, event] = Move(Phase(to.strip().lower()) if to else phase, effects)
-    return found
+            moves[phase, event] = Move(Phase(to.strip().lower()) if to else phase, effects)
+    return moves
 
 
 @pytest.mark.parametrize(("phase", "event"), PAIRS)

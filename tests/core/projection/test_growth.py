@@ -22,7 +22,10 @@ FIRST = 6
 
 def ratios(path: Path) -> list[float]:
     """Return predicted to actual responses before a file's automatic compaction."""
-    lines = [Line("x", at, each, 0, "x") for at, each in enumerate(path.read_bytes().splitlines())]
+    lines = [
+        Line("x", number, each, 0, "x")
+        for number, each in enumerate(path.read_bytes().splitlines())
+    ]
     (derived,) = replay(Deriver(Rules(bundled())), [lines])
     view: SessionView | None = None
     chains = []

@@ -63,13 +63,13 @@ def test_a_record_below_the_views_position_is_in_it_already() -> None:
 
 def test_times_are_those_of_the_records() -> None:
     history = History()
-    view = view_of(*(history.reading(1, at=at) for at in (None, 50, 20)))
+    view = view_of(*(history.reading(1, at=second) for second in (None, 50, 20)))
     assert view.first_ms == START_MS + 50_000
     assert view.last_ms == START_MS + 50_000
     assert main(view).as_of_ms == START_MS + 20_000
     assert main(view).oldest_ms == START_MS + 50_000
     assert view_of(History().reading(1, at=None)).last_ms is None
-    last = view_of(*(history.reading(1, at=at) for at in (50, None))).last_ms
+    last = view_of(*(history.reading(1, at=second) for second in (50, None))).last_ms
     assert last == START_MS + 50_000
 
 

@@ -33,9 +33,9 @@ def reading(history: History, used: int) -> Record:
 
 def test_a_session_is_compared_by_model_chain_and_rule() -> None:
     options = SimulationOptions(seed=1, sessions=1, turns=150, providers=("claude",))
-    found = answer(list(derived(options, 3_000)))
-    assert found.is_whole
-    document = what_if_document(found)
+    answered = answer(list(derived(options, 3_000)))
+    assert answered.is_whole
+    document = what_if_document(answered)
     assert [each["name"] for each in document["settings"]] == ["60%", "150,000"]
     chain, (model, *_) = document["chains"][0], document["models"]
     assert "reproduced" in {each["verdict"] for each in chain["compactions"]}
@@ -49,8 +49,8 @@ def test_a_session_is_compared_by_model_chain_and_rule() -> None:
 
 def test_with_prices_a_document_has_amounts_and_when_compactions_paid_off() -> None:
     options = SimulationOptions(seed=1, sessions=1, turns=150, providers=("claude",))
-    found = stored_answer(list(derived(options, 3_000)), SETTINGS, lambda _: PRICE, ())
-    chain = what_if_document(found)["chains"][0]
+    answered = stored_answer(list(derived(options, 3_000)), SETTINGS, lambda _: PRICE, ())
+    chain = what_if_document(answered)["chains"][0]
     (recorded,), setting = chain["recorded"], chain["settings"][0]
     assert Decimal(recorded["cost"]) > 0
     assert {Decimal(each["break_even"]["saved"]) > 0 for each in chain["compactions"]} == {True}

@@ -97,8 +97,8 @@ def test_where_the_size_left_is_unknown_all_is_as_recorded() -> None:
 
 def test_the_engine_makes_all_compactions() -> None:
     strategy = Setting("default", None, None, "default")
-    kept = Kept(50_000, has_call=False, pins_kept=4, pins=5, duration_ms=20)
-    (result,) = compared(LOG, settings=(strategy,), engine=lambda _at, _size: kept)
+    compacted = Kept(50_000, has_call=False, pins_kept=4, pins=5, duration_ms=20)
+    (result,) = compared(LOG, settings=(strategy,), engine=lambda _at, _size: compacted)
     own = result.results[0].totals[MODEL]
     assert (own.pins_kept, own.pins) == (4 * own.compactions, 5 * own.compactions)
     assert own.summaries.prompt == 0

@@ -15,8 +15,8 @@ LOG = log_of(100_000, 120_000, 159_000, compaction(161_000), 30_000, 60_000, 90_
 
 
 def replayed(log: ChainLog, trigger: int | None, left: int | None = LEFT) -> GrowthPath:
-    kept = None if left is None else Kept(left)
-    return replay(log, [trigger] * len(log.between), lambda _at, _size: kept)
+    compacted = None if left is None else Kept(left)
+    return replay(log, [trigger] * len(log.between), lambda _at, _size: compacted)
 
 
 def places(path: GrowthPath) -> list[int]:

@@ -99,10 +99,10 @@ def test_simulated_compactions_are_reproduced_or_an_attempt_before_them_failed(
     own = [each for log in simulated for each in judge(log)[0] if not each.compaction.is_given]
     assert sum(each.verdict == "reproduced" for each in own) > 5
     for log in simulated:
-        failed = [at for at, each in enumerate(log.between) if each.has_failed_attempt]
+        failed = [index for index, each in enumerate(log.between) if each.has_failed_attempt]
         begin = 0
         for each in judge(log)[0]:
-            has_failed = any(begin < at <= each.at for at in failed)
+            has_failed = any(begin < index <= each.at for index in failed)
             expected = {"attempt_failed", "reproduced"} if has_failed else {"reproduced"}
             assert each.compaction.is_given or each.verdict in expected
             begin = each.at
@@ -120,7 +120,7 @@ def test_simulated_chains_without_failures_are_replayed_as_they_were(
 
 @pytest.mark.shared
 def test_real_boundaries_are_reproduced(shared: Path) -> None:
-    found = {}
+    judgements = {}
     for file in sorted((shared / "fixtures").glob("*/*.jsonl")):
         deriver = Deriver(RULES)
         lines = file.read_bytes().splitlines()
@@ -132,10 +132,10 @@ def test_real_boundaries_are_reproduced(shared: Path) -> None:
         for log in read_logs(records):
             own = [(each.size, each.earlier, each.verdict) for each in judge(log)[0]]
             if own:
-                found[file.stem] = own
+                judgements[file.stem] = own
             assert judge(log)[1] == []
             assert FactPool([log]).of(log).prefix >= 0
-    assert found == {
+    assert judgements == {
         "258c7280-ae70-4798-800f-63464d01a85d": [(167_094, 165_894, "reproduced")],
         "slopometry": [(155_317, 153_832, "reproduced")],
         "manual-compact": [(15_808, 0, "given")],

@@ -134,8 +134,8 @@ def test_a_reported_call_is_what_the_summary_took() -> None:
 
 
 def test_a_summary_without_a_model_takes_nothing() -> None:
-    kept = Kept(30_000, has_call=False)
-    assert CALLS.summary(ReplayedCompaction(3, 1, 2, 3, None, kept)) == CallTokens()
+    compacted = Kept(30_000, has_call=False)
+    assert CALLS.summary(ReplayedCompaction(3, 1, 2, 3, None, compacted)) == CallTokens()
 
 
 def test_unknown_times_and_texts() -> None:
@@ -207,8 +207,8 @@ def test_what_was_kept_of_the_users_turns_and_unknown_times_are_counted() -> Non
     log = log_of(150_000, known, 30_000)
     own = total(log, recorded_path(log))
     assert (own.pins_kept, own.pins, own.untimed, own.wait_ms) == (3, 4, 1, 0)
-    kept = Kept(20_000, has_call=False, pins_kept=2, pins=2, duration_ms=40)
-    path = replay(log, [150_000] * 3, lambda _at, _size: kept, replaces=True)
+    compacted = Kept(20_000, has_call=False, pins_kept=2, pins=2, duration_ms=40)
+    path = replay(log, [150_000] * 3, lambda _at, _size: compacted, replaces=True)
     own = total(log, path)
     assert (own.pins_kept, own.pins, own.wait_ms, own.summaries) == (2, 2, 40, CallTokens())
     other = total(LOG, replayed(LOG, 110_000))

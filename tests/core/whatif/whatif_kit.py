@@ -97,10 +97,10 @@ def log_of(
         elif isinstance(step, RecordedCompaction):
             between[-1] = last._replace(compactions=(*last.compactions, step))
             previous = PREFIX
-    for at, each in enumerate(between[:-1]):
-        after = turns[at].used
+    for index, each in enumerate(between[:-1]):
+        after = turns[index].used
         own = tuple(one._replace(tokens_after=after) for one in each.compactions)
-        between[at] = each._replace(compactions=own)
+        between[index] = each._replace(compactions=own)
     return ChainLog(session, "main", runtime, {}, tuple(turns), tuple(between), 0)
 
 

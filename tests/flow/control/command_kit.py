@@ -329,7 +329,7 @@ class CommandKit:
     def kinds(self) -> list[str]:
         """Return the kinds of steps in the log, without heartbeats."""
         kinds = [each.kind for each in self.entries()]
-        return [kind for at, kind in enumerate(kinds) if kind not in kinds[:at]]
+        return [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
 
     def lines(self, session_id: str = SESSION) -> list[dict[str, Json]]:
         """Return the messages of a session in the log."""

@@ -127,7 +127,9 @@ async def test_a_swap_that_cannot_be_checked_is_repeated_with_the_same_plan(
                 if late:
                     late.pop()
                     # Others wrote before the boundary, or the log is not read so far.
-                    far = {at: offset + 1_000 for at, offset in first.items()}
+                    far = {
+                        topic_partition: offset + 1_000 for topic_partition, offset in first.items()
+                    }
                     first = {**first, (MESSAGES, NUMBER): SCATTERED} if is_scattered else far
                 return await approve(first)
 
@@ -201,8 +203,8 @@ async def test_a_store_that_lost_the_conversation_between_two_looks_is_waited_fo
 
     async def begun_anew(session_id: str) -> SessionConversation | None:
         looks.append(len(looks))
-        found = await conversation(session_id)
-        return found and found._replace(position=3)
+        stored = await conversation(session_id)
+        return stored and stored._replace(position=3)
 
     kit.conversations.conversation = begun_anew  # type: ignore[method-assign]
     kit.summaries.open.set()
@@ -316,14 +318,14 @@ async def test_an_older_owner_is_fenced_before_the_log_is_read(kit: CommandKit) 
         bounds = reader.bounds
 
         async def bounds_after(partition: int) -> tuple[int, int]:
-            found = await bounds(partition)
+            offsets = await bounds(partition)
             if topic == COMMANDS and partition == NUMBER and not tried:
                 try:
                     await older.commit([record_of(late)])
                     tried.append("written")
                 except FencedError:
                     tried.append("fenced")
-            return found
+            return offsets
 
         reader.bounds = bounds_after  # type: ignore[method-assign]
 

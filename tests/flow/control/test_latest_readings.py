@@ -11,12 +11,12 @@ from tests.doubles.headers import by_name
 
 
 def records(*bodies: Body) -> list[LogRecord]:
-    found = []
+    logged = []
     for offset, record in enumerate(Given().take(*bodies)):
         headers, value = to_binary(record)
         key = key_bytes(record.data.session_id)
-        found.append(LogRecord(offset, record.time_ms or 0, key, value, headers))
-    return found
+        logged.append(LogRecord(offset, record.time_ms or 0, key, value, headers))
+    return logged
 
 
 def kinds(found: list[LogRecord]) -> list[str]:

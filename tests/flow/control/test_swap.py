@@ -34,7 +34,7 @@ async def test_a_swap_waits_for_the_answer_to_what_was_sent_before_it(kit: Comma
         await kit.say(1)
         assert (await kit.outcome()).outcome == "completed"
     lines = kit.lines()
-    last = max(at for at, line in enumerate(lines) if line.get("type") == "assistant")
+    last = max(index for index, line in enumerate(lines) if line.get("type") == "assistant")
     assert lines.index(kit.boundaries()[0]) > last
     await kit.check()
 
