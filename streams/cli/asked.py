@@ -61,8 +61,10 @@ def opened(
         if topic:
             from streams.cli.export import export_topic  # noqa: PLC0415 -- of this way only
 
-            nothing = no_session(asyncio.run(export_topic(folder, "parquet")), 0)
-            source, is_whole = "the records in Kafka", True
+            name, is_whole = asyncio.run(export_topic(folder, "parquet"))
+            source, nothing = "the records in Kafka", no_session(name, 0)
+            if not is_whole:
+                show_warning("stopped before all records were read: what follows is of a part")
         else:
             source = "transcripts" if paths else "the sessions on this machine"
             is_whole, nothing = _read(paths, folder)

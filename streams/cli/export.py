@@ -142,10 +142,11 @@ async def export_topic(
     every_s: float | None = None,
     *,
     merge: bool = False,
-) -> str:
-    """Export what is new in the topic of records, once or every so many seconds; return its name.
+) -> tuple[str, bool]:
+    """Export what is new in the topic of records, once or every so many seconds.
 
-    Raises as `export_once` does.
+    Return its name, and whether all of it was read: a signal stops it early. Raises as
+    `export_once` does.
     """
     settings = wiring.settings()
     topic = settings.topic(CONTEXT_EVENTS).name
@@ -166,7 +167,7 @@ async def export_topic(
     try:
         if every_s is not None:
             await follow(source, opened, every_s, _say_done, _say_failed, merge=merge)
-            return topic
+            return topic, True
         await log.start()
         with opened() as made:
             await export_once(source, made)
@@ -175,7 +176,7 @@ async def export_topic(
                 made.merge_small()
     finally:
         await log.stop()
-    return topic
+    return topic, not stop.is_set()
 
 
 def _say_failed(error: RetryError, pause_s: float) -> None:

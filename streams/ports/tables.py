@@ -84,8 +84,11 @@ class TableFolder(Protocol):
     def batches(self, path: str, kind: str) -> Iterator[RowBatch]:
         """Yield the rows of a file of a kind."""
 
-    def move(self, path: str, target: str) -> None:
-        """Move a file, in place of one that is there. Nothing happens where `path` is gone."""
+    def move(self, path: str, target: str) -> bool:
+        """Move a file, in place of one that is there; return whether it is at its target now.
+
+        Nothing happens where `path` is gone: it may have been moved before.
+        """
 
     def delete(self, path: str) -> None:
         """Delete a file, where it is there."""

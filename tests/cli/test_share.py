@@ -206,6 +206,7 @@ def test_a_session_of_a_runtimes_database_is_found_by_its_id(
         (rf'{{"path": "{HOMES}/ann/My Papers/Will.md"}}', '{"path": "[path]"}'),
         (rf"cat {HOMES}/ann/My\ Papers/Will.md now", "cat [path] now"),
         ("ssh 192.168.1.17 and version 2.1.332", "ssh [address] and version 2.1.332"),
+        (r'{"text": "E\n10.1.2.3 db\t192.168.0.7."}', r'{"text": "E\n[address] db\t[address]."}'),
     ],
 )
 def test_texts_are_cleaned_by_shape(text: str, clean: str) -> None:

@@ -26,6 +26,12 @@ def test_a_session_must_fit_all_patterns(tmp_path: Path) -> None:
     assert (policy.idle_ms, policy.max_bytes, policy.max_messages) == (7 * DAY_MS, 8 * MIB, 20_000)
 
 
+def test_a_list_that_is_empty_selects_by_nothing(tmp_path: Path) -> None:
+    kept = read_kept(written(tmp_path, '[conversations]\nagents = []\nsessions = ["a*"]\n'))
+    assert kept.fit("ab", None, None)
+    assert not kept.fit("b", None, None)
+
+
 def test_bounds_can_be_set(tmp_path: Path) -> None:
     policy = read_kept(
         written(

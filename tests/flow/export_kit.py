@@ -76,9 +76,9 @@ class FailingFolder(ArrowFolder):
         self._step()
         return super().write_rows_of(source, paths, target, kind)
 
-    def move(self, path: str, target: str) -> None:
+    def move(self, path: str, target: str) -> bool:
         self._step()
-        super().move(path, target)
+        return super().move(path, target)
 
     def delete(self, path: str) -> None:
         self._step()

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -192,11 +192,7 @@ class Store(ArrowFolder):
     meanwhile: Callable[[], None] = lambda: None
 
     def claim(self) -> TokenClaim:
-        return TokenClaim(
-            lambda: self.read(WRITER),
-            lambda token: self.replace(WRITER, token),
-            lambda _: type(self).meanwhile(),
-        )
+        return self.token_claim(lambda _: type(self).meanwhile())
 
 
 def test_without_locks_the_later_of_two_processes_has_the_folder(
@@ -205,18 +201,58 @@ def test_without_locks_the_later_of_two_processes_has_the_folder(
     folder = Store(str(tmp_path), "parquet")
     with Export(folder, "parquet", "paths") as former:
         former.add((record, None) for record in RECORDS)
-        with Export(folder, "parquet", "paths") as later:
+        with Export(Store(str(tmp_path), "parquet"), "parquet", "paths") as later:
             with pytest.raises(StopError, match="another process exports into this folder"):
                 former.commit()
             later.add((record, None) for record in RECORDS[:3])
             later.commit()
     assert sorted(exported_ids(tmp_path)) == committed_ids(tmp_path) == ids(RECORDS[:3])
     monkeypatch.setattr(Store, "meanwhile", staticmethod(lambda: folder.replace(WRITER, b"third")))
-    with (
-        pytest.raises(StopError, match="another process exports into this folder"),
-        Export(folder, "parquet", "paths"),
-    ):
-        pass
+    for lost in (folder, Store(str(tmp_path), "parquet")):  # the first one had it before
+        with (
+            pytest.raises(StopError, match="another process exports into this folder"),
+            Export(lost, "parquet", "paths"),
+        ):
+            pass
+
+
+def test_what_lost_the_folder_leaves_the_files_of_the_next_one_alone(tmp_path: Path) -> None:
+    slow, folder = Store(str(tmp_path), "parquet"), Store(str(tmp_path), "parquet")
+    move, later = slow.move, Export(folder, "parquet", "paths")
+
+    with ExitStack() as stack:
+
+        def slowly(path: str, target: str) -> bool:
+            slow.move = move  # type: ignore[method-assign]
+            stack.enter_context(later)
+            committed = committed_files(folder)
+            assert committed is not None
+            later.add_tables(folder, committed)
+            return move(path, target)
+
+        with Export(slow, "parquet", "paths") as former:
+            former.add((record, None) for record in RECORDS)
+            slow.move = slowly  # type: ignore[method-assign]
+            former.commit()
+        later.commit_instead()
+    assert sorted(exported_ids(tmp_path)) == committed_ids(tmp_path) == ids(RECORDS)
+
+
+def test_a_file_that_moves_while_files_are_listed_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_to(ArrowFolder(str(tmp_path), "parquet"))
+    folder = ArrowFolder(str(tmp_path), "parquet")
+    files = list(folder.files())
+    moved = next(each for each in files if each.path.startswith("kind="))
+    others = [each for each in files if each != moved]
+    for listings, is_there in (([others], True), ([others] * 9, False)):
+        # What is in no listing was deleted by a person: what is left is read.
+        left = list(listings)
+        monkeypatch.setattr(folder, "files", lambda left=left: left.pop() if left else files)
+        known = committed_files(folder)
+        assert known is not None
+        assert (moved in {each for group in known.files.values() for each in group}) == is_there
 
 
 def test_what_a_process_began_to_commit_as_it_lost_the_folder_is_kept(
@@ -227,7 +263,7 @@ def test_what_a_process_began_to_commit_as_it_lost_the_folder_is_kept(
         former.add((record, None) for record in RECORDS[:3])
         monkeypatch.setattr(TokenClaim, "check", lambda _: None)  # it has looked already
         monkeypatch.setattr(Store, "meanwhile", staticmethod(former.commit))
-        add_to(folder, RECORDS[3:5])
+        add_to(Store(str(tmp_path), "parquet"), RECORDS[3:5])
     assert sorted(exported_ids(tmp_path)) == ids(RECORDS[:5])
 
 

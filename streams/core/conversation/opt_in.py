@@ -48,7 +48,9 @@ def check_kept(content: Table) -> tuple[KeptConversations | None, list[Fault]]:
     faults: list[Fault] = []
     top = Section(content, (), faults)
     section = top.table(SECTION)
-    agents, projects, sessions = (Patterns(section.texts(key)) for key in _PATTERNS)
+    agents, projects, sessions = (
+        Patterns(() if section.value(key) == [] else section.texts(key)) for key in _PATTERNS
+    )
     kept = KeptConversations(
         agents=agents,
         projects=projects,

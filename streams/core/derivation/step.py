@@ -125,7 +125,10 @@ class Step:
         self.has_own_window = False
         self.usage = None
         self.usage_is_new = False
-        chain = self._touch(subject)
+        if subject not in self.chains and len(self.chains) >= MAX_CHAINS:
+            self._drop_least_recent()
+        chain = self.edit(subject)
+        chain.touched = self.applied
         time_ms = normal.time_ms
         if time_ms is not None:
             # Before the chain's latest time becomes that of this message.
@@ -139,17 +142,13 @@ class Step:
             # None in place of False: records leave the field out.
             self.inherited = inherited.is_inherited(chain, normal) or None
 
-    def _touch(self, name: str) -> Chain:
-        """Return a chain that is used now, in the place of another where there are too many."""
-        if name not in self.chains and len(self.chains) >= MAX_CHAINS:
-            self._drop_least_recent()
-        chain = self.edit(name)
-        chain.touched = self.applied
-        return chain
-
     def name_type(self, chain: str, subagent_type: str) -> None:
-        """Note the type of a subagent, whose lines may be read after its result (R2)."""
-        self._touch(chain).subagent_type = subagent_type
+        """Note the type of a subagent, whose lines may be read after its result (R2).
+
+        A chain that may never have lines takes the place of no other, and is the first to leave.
+        """
+        if chain in self.chains or len(self.chains) < MAX_CHAINS:
+            self.edit(chain).subagent_type = subagent_type
 
     def edit(self, name: str) -> Chain:
         """Return a chain that may be changed: that of the session before stays as it is."""

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from secrets import token_hex
 from time import sleep
 from typing import Final
 
@@ -43,19 +42,26 @@ class LockClaim:
 class TokenClaim:
     """A token in a file that all write and read: it has the folder whose token is there.
 
-    It is taken over from the process that had it, which may have been killed. Raises StopError
-    where yet another process took it meanwhile.
+    It is taken over from the process that had it, which may have been killed.
     """
 
     def __init__(
         self,
+        token: bytes,
         read: Callable[[], bytes | None],
         write: Callable[[bytes], None],
         pause: Callable[[float], None] = sleep,
     ) -> None:
-        self._read, self._token = read, token_hex().encode()
-        write(self._token)
-        pause(SETTLING_S)
+        self._token, self._read, self._write, self._pause = token, read, write, pause
+
+    def take(self, *, again: bool = False) -> None:
+        """Take the folder; `again`: it was this process' before, and is not taken back.
+
+        Raises StopError where another process took it meanwhile.
+        """
+        if not again:
+            self._write(self._token)
+            self._pause(SETTLING_S)
         self.check()
 
     def check(self) -> None:

@@ -39,6 +39,8 @@ class SqlAnswer:
         try:
             while part := self._cursor.fetchmany(_ROWS_AT_A_TIME):
                 yield part
+        except OSError as error:
+            raise _changed(error) from error
         except duckdb.Error as error:
             raise StopError(f"the query failed: {error}") from error
 
@@ -85,13 +87,21 @@ class SqlEngine:
             if statements[0].type != duckdb.StatementType.SELECT:
                 raise ConfigError("only a SELECT gives an answer: begin with SELECT or WITH")
             return SqlAnswer(self._connection.execute(statements[0]))
+        except (OSError, duckdb.IOException) as error:
+            raise _changed(error) from error
         except duckdb.Error as error:
             raise ConfigError(f"the query is wrong: {error}") from error
 
     def keep(self, views: Iterable[str]) -> None:
-        """Compute views once, in this order: those that are asked often, or by each other."""
+        """Compute views once, in this order: those that are asked often, or by each other.
+
+        Raises StopError for files that are gone or cannot be read.
+        """
         for view in views:
-            self._connection.execute(f"CREATE TABLE kept_{view} AS FROM {view}")
+            try:
+                self._connection.execute(f"CREATE TABLE kept_{view} AS FROM {view}")
+            except (OSError, duckdb.Error) as error:
+                raise _changed(error) from error
             self._connection.execute(f"CREATE OR REPLACE VIEW {view} AS FROM kept_{view}")
 
     def views(self) -> dict[str, list[tuple[str, str]]]:
@@ -104,6 +114,10 @@ class SqlEngine:
         for view, column, data_type in rows:
             views.setdefault(view, []).append((column, data_type))
         return views
+
+
+def _changed(error: Exception) -> StopError:
+    return StopError(f"the export cannot be read, or changed while it was read: {error}; try again")
 
 
 def _table(

@@ -1,10 +1,12 @@
 """A folder of tables on this machine or in an object store, whatever PyArrow reaches."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
+from time import sleep
 from typing import Any
 
 from pyarrow import fs
@@ -36,12 +38,22 @@ class ArrowFolder:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{place}: {error}") from error
         self._is_local = isinstance(self.system, fs.LocalFileSystem)
+        self._token = token_hex().encode()
+        self._has_claimed = False
 
     def claim(self) -> LockClaim | TokenClaim:
         with self._errors():
             if self._is_local:
                 return LockClaim(Path(self.at(_LOCK)))
-            return TokenClaim(partial(self.read, _TOKEN), partial(self.replace, _TOKEN))
+            return self.token_claim()
+
+    def token_claim(self, pause: Callable[[float], None] = sleep) -> TokenClaim:
+        """Take the folder without a lock. Raises StopError once another process has taken it."""
+        write = partial(self.replace, _TOKEN)
+        claim = TokenClaim(self._token, partial(self.read, _TOKEN), write, pause)
+        claim.take(again=self._has_claimed)
+        self._has_claimed = True
+        return claim
 
     def read(self, path: str) -> bytes | None:
         with self._errors():
@@ -53,7 +65,8 @@ class ArrowFolder:
 
     def replace(self, path: str, content: bytes) -> None:
         with self._errors():
-            own = self._made(path + ".new")
+            # Two processes may have the folder for a moment: each writes its own.
+            own = self._made(f"{path}.{self._token.decode()[:16]}.new")
             with self.system.open_output_stream(own) as target:
                 target.write(content)
             self._settle(own)
@@ -100,11 +113,13 @@ class ArrowFolder:
         """Return whether another one is at the same place."""
         return self.system.equals(other.system) and self.at("") == other.at("")
 
-    def move(self, path: str, target: str) -> None:
+    def move(self, path: str, target: str) -> bool:
         with self._errors():
-            place = self.at(path)
-            if self.system.get_file_info(place).type != fs.FileType.NotFound:
+            place, missing = self.at(path), fs.FileType.NotFound
+            if self.system.get_file_info(place).type != missing:
                 self.system.move(place, self._made(target))
+                return True
+            return bool(self.system.get_file_info(self.at(target)).type != missing)
 
     def delete(self, path: str) -> None:
         with self._errors():

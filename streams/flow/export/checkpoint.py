@@ -106,15 +106,24 @@ def committed_files(folder: TableFolder) -> CommittedFiles | None:
     one that runs has not committed is not among them. Raises as `read_checkpoint` does, and
     StopError for one that commits all the time.
     """
-    checkpoint = read_checkpoint(folder)
+    checkpoint, missing = read_checkpoint(folder), frozenset[str]()
     for _ in range(_MOST_LOOKS):
         if checkpoint is None:
             return None
         files = folder.files()
         before, checkpoint = checkpoint, read_checkpoint(folder)
-        if checkpoint == before:
+        seen_before, missing = missing, _missing(before, files)
+        # A file that moves meanwhile may be listed nowhere. What stays away was deleted.
+        if checkpoint == before and missing <= seen_before:
             return CommittedFiles(checkpoint.format, _committed(checkpoint, files))
     raise StopError("the export changes while its files are listed: try again")
+
+
+def _missing(checkpoint: ExportCheckpoint, files: Iterable[TableFile]) -> frozenset[str]:
+    """Return the last commit's files that are neither pending nor in their places."""
+    present = {each.path for each in files}
+    moves = checkpoint.moves.items()
+    return frozenset(target for path, target in moves if present.isdisjoint((path, target)))
 
 
 def _committed(

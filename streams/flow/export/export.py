@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple, Self
 
-from contextgauge.errors import ConfigError
+from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record
 from streams.codec.columns import RecordPlace, date_of, row_of
 from streams.flow.export.checkpoint import (
@@ -83,7 +83,7 @@ class Export:
             self._claim = self._folder.claim()
             held.callback(self._claim.release)
             self._checkpoint = self._read()
-            self._settle(self._checkpoint)
+            self._settle(self._checkpoint, before=self._checkpoint.revision + 1)
             # From now on an export that had the folder before has other names of pending files.
             self._checkpoint = self._checkpoint.next({})
             write_checkpoint(self._folder, self._checkpoint)
@@ -219,17 +219,34 @@ class Export:
         self._written.append((path, *place))
 
     def _conclude(self, checkpoint: ExportCheckpoint) -> None:
-        """Commit: store what is to be moved, then move it. Raises StopError, as the claim does."""
+        """Commit: store what is to be moved, then move it.
+
+        Raises StopError as the claim does, and where a file of the commit was deleted meanwhile.
+        """
         self._claim.check()
         write_checkpoint(self._folder, checkpoint)
         self._checkpoint = checkpoint
-        self._settle(checkpoint)
+        if lost := self._settle(checkpoint, before=checkpoint.revision):
+            raise StopError(
+                f"files of this export were deleted while it ran, such as {lost[0]}: "
+                "export into another folder"
+            )
 
-    def _settle(self, checkpoint: ExportCheckpoint) -> None:
-        """Do what a commit says, also where some of it is done, and delete what none names."""
-        for path, target in checkpoint.moves.items():
-            self._folder.move(path, target)
+    def _settle(self, checkpoint: ExportCheckpoint, *, before: int) -> list[str]:
+        """Do what a commit says, also where some of it is done; return moved files that are gone.
+
+        Pending files of revisions before this one are of no commit. Later ones are another's, which
+        has the folder now.
+        """
+        moves = checkpoint.moves.items()
+        lost = [target for path, target in moves if not self._folder.move(path, target)]
         for path in checkpoint.deletes:
             self._folder.delete(path)
         for file in self._folder.files(PENDING):
-            self._folder.delete(file.path)
+            if _revision_of(file.path) < before:
+                self._folder.delete(file.path)
+        return lost
+
+
+def _revision_of(pending: str) -> int:
+    return int(pending.removeprefix(f"{PENDING}/").partition("-")[0])

@@ -88,9 +88,10 @@ async def follow(
             with opened() as export:
                 is_first = True
                 while is_first or not source.stop.is_set():
-                    if await export_once(source, export) or is_first:
+                    rows = await export_once(source, export)
+                    if rows or is_first:
                         done(export)
-                    if merge:
+                    if merge and (rows or is_first):
                         export.merge_small(more_than=SMALL_FILES)
                     backoff.reset()
                     is_first = False

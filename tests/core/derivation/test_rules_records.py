@@ -118,6 +118,17 @@ def test_r2_a_subagents_result_names_its_type(
     assert one(given.take(assistant("m", read=9)), ContextReading).subagent_type is None
 
 
+def test_r2_results_of_agents_without_lines_take_the_place_of_no_chain() -> None:
+    given = session(*(side(assistant(f"s{n}", read=9), f"agent{n}") for n in range(40)))
+    given.take(*(user(toolUseResult={"agentId": f"x{n}", "agentType": "y"}) for n in range(90)))
+    for n in (0, 39):
+        reading = one(given.take(side(assistant(f"t{n}", read=9), f"agent{n}")), ContextReading)
+        assert reading.messages_total == 2
+    given.take(*(side(assistant(f"u{n}", read=9), f"later{n}") for n in range(20)))
+    reading = one(given.take(side(assistant("v", read=9), "agent0")), ContextReading)
+    assert reading.messages_total == 3
+
+
 @pytest.mark.parametrize(
     "result",
     [

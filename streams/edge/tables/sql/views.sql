@@ -4,11 +4,11 @@
 
 -- Readings that count nowhere: all of a response but its last one, and of a response that several
 -- sessions have, as forks of which nothing reports the origin, all but that of the session that began
--- first. Where they began alike, that is the one with the oldest response of its own, or without one:
--- a fork's own responses are younger than the fork.
+-- first. Where they began alike, that is guessed: the one with the oldest response of its own, or
+-- without one, as a session that was left for its fork.
 CREATE OR REPLACE VIEW repeated_readings AS
 WITH own AS (
-    SELECT
+    SELECT DISTINCT
         id,
         session_id,
         chain,
@@ -77,17 +77,23 @@ SELECT id FROM older
 UNION ALL
 SELECT id FROM ranked WHERE place > 1;
 
--- One row per response: its last reading, in its origin.
+-- One row per response: its last reading, in its origin. A record that was published again, as of a
+-- session that the deriver had forgotten, has the same id.
 CREATE OR REPLACE VIEW readings AS
-WITH own AS (
+WITH single AS (
+    SELECT *
+    FROM context_reading
+    WHERE inherited IS NOT TRUE
+    QUALIFY row_number() OVER (PARTITION BY id ORDER BY sequence) = 1
+),
+own AS (
     SELECT
         *,
         coalesce(
             output_tokens,
             lead(previous_output_tokens) OVER (PARTITION BY session_id, chain ORDER BY sequence)
         ) AS known_output_tokens
-    FROM context_reading
-    WHERE inherited IS NOT TRUE
+    FROM single
 )
 SELECT
     id,
