@@ -140,7 +140,7 @@ def test_a_threshold_that_nothing_reports_is_an_estimate(
 def _constructed() -> Sequence[Record]:
     """Two sessions with compactions, a failed one, and calls that the caches paid for."""
     one, two = Session("one"), Session("two")
-    first = one.info(cwd="/work/shop")
+    first = one.info(cwd="/srv/shop")
     records = [first, one.response(160_000, "a", at=10)]
     early = changed(
         one.compacted(ReportedReceipt(summary_input_tokens=160_000, summary_output_tokens=2_000)),
@@ -149,7 +149,7 @@ def _constructed() -> Sequence[Record]:
     records += [early, one.response(40_000, "b"), one.complete(early, 40_000, cache_rewrite=30_000)]
     records += [one.response(50_000, "c"), one.failed(error="too long")]
     late = one.boundary("manual", pre=50_000, number=2, at=100)
-    records += [late, two.info(cwd="/work/shop"), two.response(10_000, "d")]
+    records += [late, two.info(cwd="/srv/shop"), two.response(10_000, "d")]
     return records
 
 
@@ -173,7 +173,7 @@ CONSTRUCTED: dict[str, list[dict[str, Any]]] = {
     "late-warnings": [{"session_id": "one", "number": 1, "pre_tokens": 160_000}],
     "folders": [
         {
-            "folder": "/work/shop",
+            "folder": "/srv/shop",
             "sessions": 2,
             "responses": 4,
             "input_tokens": 40,
