@@ -160,7 +160,7 @@ def _are_alike(column: str, one: Any, other: Any) -> bool:
     if one is None or other is None or isinstance(one, bool):
         return one is other
     if column.endswith("_usd"):
-        return math.isclose(float(one), float(other), rel_tol=1e-6, abs_tol=1e-5)
+        return math.isclose(float(one), float(other), rel_tol=1e-5, abs_tol=1e-5)
     if isinstance(other, float):  # Spark has some of them as decimals, which are text in JSON
         return math.isclose(float(one), other, rel_tol=1e-9)
     return bool(_in_one_form(one) == _in_one_form(other))
