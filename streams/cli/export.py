@@ -145,7 +145,7 @@ async def export_topic(
 ) -> tuple[str, bool]:
     """Export what is new in the topic of records, once or every so many seconds.
 
-    Return its name, and whether all of it was read: a signal stops it early. Raises as
+    Return its name, and whether it went on to its end: a signal stops it early. Raises as
     `export_once` does.
     """
     settings = wiring.settings()
@@ -167,13 +167,13 @@ async def export_topic(
     try:
         if every_s is not None:
             await follow(source, opened, every_s, _say_done, _say_failed, merge=merge)
-            return topic, True
-        await log.start()
-        with opened() as made:
-            await export_once(source, made)
-            _say_done(made)
-            if merge:
-                made.merge_small()
+        else:
+            await log.start()
+            with opened() as made:
+                await export_once(source, made)
+                _say_done(made)
+                if merge:
+                    made.merge_small()
     finally:
         await log.stop()
     return topic, not stop.is_set()
