@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -16,13 +16,14 @@ from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
 from streams.cli.inputs import sources_of
 from streams.cli.screen.failures import say_passed, show_warning
-from streams.cli.screen.figures import exact
+from streams.cli.screen.figures import count, exact, safe
 from streams.cli.screen.output import reading, say
 from streams.cli.screen.reading_bar import reading_bar
 from streams.cli.table_sources import PATHS, export_of, read_transcripts
 from streams.cli.transcripts import no_session
 from streams.edge.signals import heeded_signals
 from streams.flow.export.export import Export
+from streams.flow.export.retained import Update
 from streams.flow.export.topic import TopicSource, export_once, follow
 
 if TYPE_CHECKING:
@@ -37,6 +38,23 @@ class ExportFormat(StrEnum):
     ARROW = "arrow"
     CSV = "csv"
     NDJSON = "ndjson"
+
+
+_Merge: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--merge",
+        help="At the end, merge the small files of each kind and day; with --follow also as soon "
+        "as they are many.",
+    ),
+]
+_Replace: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--replace",
+        help="With paths: leave out what the folder has of sessions that are not in them.",
+    ),
+]
 
 
 def export(
@@ -81,30 +99,27 @@ def export(
             show_default=False,
         ),
     ] = None,
-    merge: Annotated[
-        bool,
-        typer.Option(
-            "--merge",
-            help="At the end, merge the small files of each kind and day; with --follow also as "
-            "soon as they are many.",
-        ),
-    ] = False,
+    merge: _Merge = False,
+    replace: _Replace = False,
 ) -> None:
     """Write records as tables: Parquet, Arrow, CSV or NDJSON, by kind and date.
 
-    An export of paths replaces the one that the folder has. An export of the topic adds what is
-    new; whatever interrupts it, each record is there once. Files appear when they are complete. Of
-    an export, all rows are written in the wanted format.
+    Sessions in paths replace themselves in the folder; sessions that are only in the folder stay,
+    since runtimes delete transcripts. An export of the topic adds what is new; whatever interrupts
+    it, each record is there once. Files appear when they are complete. Of an export, all rows are
+    written in the wanted format.
     """
     if topic == bool(paths):
         raise ConfigError("name what to export: paths, or --topic for the records in Kafka")
     if follow is not None and not topic:
-        raise ConfigError("--follow is for --topic: an export of paths replaces the one before it")
+        raise ConfigError("--follow is for --topic: an export of paths ends with them")
+    if replace and topic:
+        raise ConfigError("--replace is for paths: records of a topic are added")
     with needs("export", "analysis", ANALYSIS):
         from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
     folder = ArrowFolder(to, table_format.value)
     if paths:
-        is_whole = _export_paths(folder, table_format, paths, merge=merge)
+        is_whole = _export_paths(folder, table_format, paths, merge=merge, replace=replace)
         if not is_whole:
             raise typer.Exit(Exit.STOPPED)
     else:
@@ -112,7 +127,12 @@ def export(
 
 
 def _export_paths(
-    folder: "ArrowFolder", table_format: ExportFormat, paths: list[str], *, merge: bool
+    folder: "ArrowFolder",
+    table_format: ExportFormat,
+    paths: list[str],
+    *,
+    merge: bool,
+    replace: bool,
 ) -> bool:
     """Return whether all files could be read whole."""
     known = export_of(paths)
@@ -127,12 +147,18 @@ def _export_paths(
             with reading():
                 made.add_tables(*known)
             is_whole, nothing = True, no_session(paths[0], 0)
-        made.commit_instead()
+        update = None
+        if replace:
+            made.commit_instead()
+        else:
+            update = made.commit_update()
         if merge:
             made.merge_small()
     if not made.rows:
         show_warning(str(nothing))
     _say_done(made)
+    if update is not None:
+        _say_kept(update)
     return is_whole
 
 
@@ -192,3 +218,18 @@ def _say_lost(topic: str) -> Callable[[int, int], None]:
 
 def _say_done(made: Export) -> None:
     say(f"{exact(made.rows)} records in {exact(made.files)} files")
+
+
+def _say_kept(update: Update) -> None:
+    if update.gone:
+        say(
+            f"kept {count(update.kept, 'record')} of {count(len(update.gone), 'session')} that "
+            "these paths do not have (--replace leaves them out)"
+        )
+    if update.lost:
+        sessions = sorted({session for session, _ in update.lost})
+        more = f" and {count(len(sessions) - 1, 'other session')}" if len(sessions) > 1 else ""
+        show_warning(
+            f"{safe(sessions[0])}{more}: these paths lack records that were exported. What was "
+            "exported of them stays, without what is new; --replace exports what is there"
+        )

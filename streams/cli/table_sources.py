@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streams.edge.tables.folder import ArrowFolder
 
 PATHS: Final = "paths"
-"""The source of an export of transcripts: each replaces the one before it."""
+"""The source of an export of transcripts."""
 
 
 class StoredExport(NamedTuple):

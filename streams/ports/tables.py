@@ -1,12 +1,19 @@
 """Folders of tables: where exports go, on this machine or in an object store."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 TableFormat: TypeAlias = Literal["parquet", "arrow", "csv", "ndjson"]
 
 OWN_FOLDER: Final = "_contextgauge"
 """What an export keeps for itself lies there: readers of Hive's layout pass it over."""
+
+
+ChainKey: TypeAlias = tuple[str, str]
+"""A session and its chain: the unit in which rows of an export are replaced."""
+
+CHAIN_COLUMNS: Final = ("session_id", "chain")
+"""The columns of a chain's key, which every kind has."""
 
 
 class TableFile(NamedTuple):
@@ -77,12 +84,24 @@ class TableFolder(Protocol):
         """Begin a file of a kind's rows, in place of one that is there."""
 
     def write_rows_of(
-        self, source: "TableFolder", paths: Sequence[str], target: str, kind: str
+        self,
+        source: "TableFolder",
+        paths: Sequence[str],
+        target: str,
+        kind: str,
+        *,
+        without: Collection[ChainKey] = (),
     ) -> int:
-        """Write the rows of files of a folder, in this order, to one file; return how many."""
+        """Write the rows of files of a folder, in this order, to one file; return how many.
+
+        Rows of some chains are left out.
+        """
 
     def batches(self, path: str, kind: str) -> Iterator[RowBatch]:
         """Yield the rows of a file of a kind."""
+
+    def texts(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Yield each row's values of some columns of texts; a file's others are not read."""
 
     def move(self, path: str, target: str) -> bool:
         """Move a file, in place of one that is there; return whether it is at its target now.

@@ -94,3 +94,37 @@ def test_an_export_is_no_source_of_itself(command: Command, tmp_path: Path) -> N
     done = command("export", str(tables), str(tmp_path / "projects"), "--to", str(tmp_path / "x"))
     assert (done.returncode, "is an export: name it alone" in done.stderr) == (2, True)
     assert not (tmp_path / "x").exists()
+
+
+def test_an_export_keeps_sessions_whose_transcripts_were_deleted(
+    command: Command, tmp_path: Path
+) -> None:
+    tables, projects = tmp_path / "tables", write_sample(tmp_path / "projects")
+    exported(command, projects, tables)
+    total = answered(command, "totals", tables)
+    deleted = min(projects.rglob("*.jsonl"), key=lambda path: (len(path.parts), path))
+    content = deleted.read_bytes()
+    deleted.unlink()
+    again = command("export", str(projects), "--to", str(tables))
+    assert again.returncode == 0
+    assert "that these paths do not have (--replace leaves them out)" in again.stdout + again.stderr
+    assert answered(command, "totals", tables) == total
+    exported(command, projects, tables, "--replace")
+    assert answered(command, "totals", tables) == answered(command, "totals", projects) != total
+    deleted.write_bytes(content)
+    exported(command, projects, tables)
+    assert answered(command, "totals", tables) == total
+
+
+def test_what_a_cut_transcript_lost_stays_in_the_export(command: Command, tmp_path: Path) -> None:
+    tables, projects = tmp_path / "tables", write_sample(tmp_path / "projects")
+    exported(command, projects, tables)
+    total = answered(command, "totals", tables)
+    cut = max(projects.rglob("*.jsonl"), key=lambda path: path.stat().st_size)
+    cut.write_bytes(b"".join(cut.read_bytes().splitlines(keepends=True)[:-40]))
+    again = command("export", str(projects), "--to", str(tables))
+    assert (again.returncode, "these paths lack records that were exported" in again.stderr) == (
+        0,
+        True,
+    )
+    assert answered(command, "totals", tables) == total

@@ -1,6 +1,5 @@
 """Exports of tests: what a folder has, read back by DuckDB, and folders that fail."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import duckdb
 
 from streams.edge.tables.folder import ArrowFolder
 from streams.flow.export.checkpoint import committed_files
-from streams.ports.tables import TableFolder, TableFormat
+from streams.ports.tables import TableFormat
 
 
 def exported_ids(folder: Path, kind: str | None = None) -> list[str]:
@@ -24,9 +23,9 @@ def exported_ids(folder: Path, kind: str | None = None) -> list[str]:
     return [row[0] for row in rows]
 
 
-def committed_ids(folder: Path) -> list[str]:
+def committed_ids(folder: Path, table_format: TableFormat = "parquet") -> list[str]:
     """Return the ids of all rows that our own readers see."""
-    opened = ArrowFolder(str(folder), "parquet")
+    opened = ArrowFolder(str(folder), table_format)
     tables = committed_files(opened)
     if tables is None:
         return []
@@ -70,11 +69,9 @@ class FailingFolder(ArrowFolder):
         self._step()
         return super().writer(path, kind)
 
-    def write_rows_of(
-        self, source: TableFolder, paths: Sequence[str], target: str, kind: str
-    ) -> int:
+    def write_rows_of(self, *args: Any, **options: Any) -> int:
         self._step()
-        return super().write_rows_of(source, paths, target, kind)
+        return super().write_rows_of(*args, **options)
 
     def move(self, path: str, target: str) -> bool:
         self._step()

@@ -1,7 +1,7 @@
 """A folder of tables on this machine or in an object store, whatever PyArrow reaches."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from secrets import token_hex
 from time import sleep
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 from contextgauge.errors import ConfigError, RetryError, StopError
@@ -16,7 +17,14 @@ from contextgauge.user_folders import expanded
 from streams.edge.tables.claims import LockClaim, TokenClaim
 from streams.edge.tables.formats import BatchWriter, batch_writer, batches_of
 from streams.edge.tables.schema import batch_of
-from streams.ports.tables import OWN_FOLDER, TableFile, TableFolder, TableFormat
+from streams.ports.tables import (
+    CHAIN_COLUMNS,
+    OWN_FOLDER,
+    ChainKey,
+    TableFile,
+    TableFolder,
+    TableFormat,
+)
 
 _LOCK = f"{OWN_FOLDER}/lock"
 _TOKEN = f"{OWN_FOLDER}/writer"
@@ -94,20 +102,32 @@ class ArrowFolder:
             )
 
     def write_rows_of(
-        self, source: TableFolder, paths: Sequence[str], target: str, kind: str
+        self,
+        source: TableFolder,
+        paths: Sequence[str],
+        target: str,
+        kind: str,
+        *,
+        without: Collection[ChainKey] = (),
     ) -> int:
         writer = self.writer(target, kind)
         rows = 0
         for path in paths:
             for batch in source.batches(path, kind):
-                writer.add_batch(batch)
-                rows += batch.num_rows
+                some = _without(batch, without) if without else batch
+                writer.add_batch(some)
+                rows += some.num_rows
         writer.close()
         return rows
 
     def batches(self, path: str, kind: str) -> Iterator[Any]:
         with self._errors(), self.system.open_input_file(self.at(path)) as source:
             yield from batches_of(self._format, source, kind)
+
+    def texts(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        with self._errors(), self.system.open_input_file(self.at(path)) as source:
+            for batch in batches_of(self._format, source, kind, columns):
+                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
     def is_same(self, other: "ArrowFolder") -> bool:
         """Return whether another one is at the same place."""
@@ -181,3 +201,9 @@ class ArrowTableWriter:
             self._batches.close()
             self._target.close()
             self._folder._settle(self._place)  # noqa: SLF001 -- as above
+
+
+def _without(batch: Any, chains: Collection[ChainKey]) -> Any:
+    """Return the rows of a batch that are of none of these chains."""
+    rows = zip(*(batch[name].to_pylist() for name in CHAIN_COLUMNS), strict=True)
+    return batch.filter(pa.array([row not in chains for row in rows], pa.bool_()))

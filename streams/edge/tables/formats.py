@@ -1,6 +1,6 @@
 """The file formats of tables: how each is written, and read back to be merged."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -35,11 +35,15 @@ def batch_writer(table_format: TableFormat, target: Any, kind: str) -> BatchWrit
     return writer
 
 
-def batches_of(table_format: TableFormat, source: Any, kind: str) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file that `batch_writer` wrote."""
+def batches_of(
+    table_format: TableFormat, source: Any, kind: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a file that `batch_writer` wrote, with all or some of its columns."""
     schema = schema_of(kind)
     if table_format == "parquet":
-        batches: Iterator[pa.RecordBatch] = parquet.ParquetFile(source).iter_batches()
+        batches: Iterator[pa.RecordBatch] = parquet.ParquetFile(source).iter_batches(
+            columns=columns
+        )
     elif table_format == "arrow":
         reader = ipc.open_file(source)
         batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
@@ -51,8 +55,9 @@ def batches_of(table_format: TableFormat, source: Any, kind: str) -> Iterator[pa
                 source, parse_options=pyarrow_json.ParseOptions(explicit_schema=schema)
             )
         )
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     for batch in batches:
-        yield _widened(batch, schema)
+        yield _widened(batch, wanted)
 
 
 def _widened(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

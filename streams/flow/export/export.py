@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, Final, NamedTuple, Self
 
 from contextgauge.errors import ConfigError, StopError
@@ -17,6 +18,7 @@ from streams.flow.export.checkpoint import (
     table_path,
     write_checkpoint,
 )
+from streams.flow.export.retained import Update, WrittenFile, updated
 from streams.ports.tables import (
     OWN_FOLDER,
     CommittedFiles,
@@ -69,8 +71,7 @@ class Export:
         self._in_memory = 0
         self._open: dict[tuple[str, str], _Open] = {}
         """The files that are being written, by kind and date; the one used last is the last."""
-        self._written: list[tuple[str, str, str]] = []
-        """Files that are complete: path, kind and date."""
+        self._written: list[WrittenFile] = []
 
     @property
     def partitions(self) -> dict[int, ExportedPartition]:
@@ -125,7 +126,7 @@ class Export:
             path = self._pending(len(self._written))
             paths = [each.path for each in files]
             self.uncommitted += self._folder.write_rows_of(source, paths, path, kind)
-            self._written.append((path, kind, date))
+            self._written.append(WrittenFile(path, kind, date))
 
     def commit(self, partitions: dict[int, ExportedPartition] | None = None) -> None:
         """Make what was taken visible, together with the positions that it reaches."""
@@ -136,12 +137,29 @@ class Export:
         replaced = (file.path for files in self._tables().values() for file in files)
         self._commit(None, tuple(replaced))
 
-    def _commit(
-        self, partitions: dict[int, ExportedPartition] | None, replaced: tuple[str, ...]
-    ) -> None:
+    def commit_update(self) -> Update:
+        """Make what was taken visible in place of the same sessions, and keep all others.
+
+        Return what was kept; see `updated`.
+        """
+        self._complete()
+        numbers = count(len(self._written))
+        former, written = self._tables(), self._written
+        update = updated(self._folder, former, written, lambda: self._pending(next(numbers)))
+        self._written, self.uncommitted = update.files, update.rows
+        self._commit(None, tuple(update.deletes))
+        return update
+
+    def _complete(self) -> None:
+        """Write all rows that are in memory, and close their files."""
         self._write(down_to=0)
         while self._open:
             self._close_one()
+
+    def _commit(
+        self, partitions: dict[int, ExportedPartition] | None, replaced: tuple[str, ...]
+    ) -> None:
+        self._complete()
         revision = self._checkpoint.revision + 1
         moves = {
             path: table_path(kind, date, revision, number, self._checkpoint.format)
@@ -216,7 +234,7 @@ class Export:
         place = next(iter(self._open))
         path, writer = self._open.pop(place)
         writer.close()
-        self._written.append((path, *place))
+        self._written.append(WrittenFile(path, *place))
 
     def _conclude(self, checkpoint: ExportCheckpoint) -> None:
         """Commit: store what is to be moved, then move it.
