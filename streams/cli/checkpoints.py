@@ -64,11 +64,11 @@ def _say_forks(forks: KnownForks) -> None:
         err.print("Only the transcripts that were written last were looked at.", style="dim")
 
 
-def _table(found: CheckpointSession, held: Mapping[int, SessionCheckpoint]) -> Table:
+def _table(of_session: CheckpointSession, held: Mapping[int, SessionCheckpoint]) -> Table:
     figures = ("Before", "After", "Took", "Messages")
     table = plain_table("#", "Trigger", *figures, "Fork", "When", right=("#", *figures))
     now_ms = SystemClock().now_ms()
-    for each in found.compactions:
+    for each in of_session.compactions:
         inherited = ", inherited" if each.inherited else ""
         table.add_row(
             str(each.number),
@@ -98,11 +98,11 @@ def _messages(held: HeldContext) -> str:
 
 
 def _document(
-    found: CheckpointSession, held: Mapping[int, SessionCheckpoint], forks: KnownForks
+    of_session: CheckpointSession, held: Mapping[int, SessionCheckpoint], forks: KnownForks
 ) -> dict[str, Json]:
-    identity, lines = found.view.identity, found.lines
+    identity, lines = of_session.view.identity, of_session.lines
     return {
-        "session_id": found.view.session_id,
+        "session_id": of_session.view.session_id,
         "runtime": identity.runtime,
         "forked_from": identity.forked_from,
         "file": None if lines is None or lines.path is None else str(lines.path),
@@ -121,7 +121,7 @@ def _document(
                 "before": _side(held, each.number, 0),
                 "after": _side(held, each.number, 1),
             }
-            for each in found.compactions
+            for each in of_session.compactions
         ],
         "forks": [
             {

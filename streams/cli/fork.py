@@ -139,11 +139,11 @@ def _list(form: str, context: _Context, past: Sequence[Compaction]) -> list[Json
 
 
 def _write_session(
-    found: CheckpointSession, form: str, context: _Context, new: NewFork, output: str | None
+    of_session: CheckpointSession, form: str, context: _Context, new: NewFork, output: str | None
 ) -> None:
     """Write a session of a runtime; None: where that finds it."""
     adapter, fork_form = _RUNTIMES[form]
-    path = _place(adapter, fork_form, found, new) if output is None else output
+    path = _place(adapter, fork_form, of_session, new) if output is None else output
     _write(path, [dumps(each) for each in _lines(fork_form, context, new)], private=output is None)
     if output is None:
         say(new.id, to=out)
@@ -156,8 +156,8 @@ def _write_session(
         say(f"With --install, it is written where `{command}` finds it.")
 
 
-def _name(found: CheckpointSession) -> str:
-    return found.view.session_id
+def _name(of_session: CheckpointSession) -> str:
+    return of_session.view.session_id
 
 
 def _check(to: str | None, output: str | None, *, install: bool) -> None:
@@ -173,9 +173,9 @@ def _check(to: str | None, output: str | None, *, install: bool) -> None:
         raise ConfigError("name a file with --output, or add --install; `--output -` prints it")
 
 
-def _own_form(found: CheckpointSession, *, install: bool) -> str:
+def _own_form(of_session: CheckpointSession, *, install: bool) -> str:
     """Return the form of the session's own runtime, else that of messages."""
-    runtime = found.view.identity.runtime
+    runtime = of_session.view.identity.runtime
     own = (name for name, (each, _) in _RUNTIMES.items() if each.runtime == runtime)
     form = next(own, "messages")
     if install and form in _FORMATS:
@@ -183,22 +183,22 @@ def _own_form(found: CheckpointSession, *, install: bool) -> str:
     return form
 
 
-def _compaction_of(found: CheckpointSession, number: int) -> Compaction:
-    for each in found.compactions:
+def _compaction_of(of_session: CheckpointSession, number: int) -> Compaction:
+    for each in of_session.compactions:
         if each.number == number:
             return each
-    session = _name(found)
-    if not found.compactions:
+    session = _name(of_session)
+    if not of_session.compactions:
         raise StopError(f"session {safe(session)} has no compaction to fork from yet")
-    numbers = [str(each.number) for each in found.compactions]
+    numbers = [str(each.number) for each in of_session.compactions]
     raise StopError(
         f"session {safe(session)} has no compaction {number}: it has {', '.join(numbers)} "
         "(`contextgauge checkpoints`)"
     )
 
 
-def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Context:
-    checkpoint = found.held().get(number)
+def _context_of(of_session: CheckpointSession, number: int, *, is_after: bool) -> _Context:
+    checkpoint = of_session.held().get(number)
     if checkpoint is None:
         raise StopError(
             "neither the session's transcript nor its messages up to that compaction are here: run "
@@ -207,17 +207,17 @@ def _context_of(found: CheckpointSession, number: int, *, is_after: bool) -> _Co
     held = checkpoint.after if is_after else checkpoint.before
     if not held.messages:
         raise StopError("what the model saw there is not in what is here: fork its origin")
-    if found.lines is not None:
-        lines = found.lines.lines[: held.lines]
+    if of_session.lines is not None:
+        lines = of_session.lines.lines[: held.lines]
         return _Context(held, lines, seen_context(lines))
-    around, conversation = found.kept_around(number), found.kept
+    around, conversation = of_session.kept_around(number), of_session.kept
     if around is None or conversation is None or conversation.state == "without_text":
         raise StopError("the session's messages were published without text")
     return _Context(held, None, SeenContext(around[is_after].active, conversation.model, {}))
 
 
 def _new_fork(
-    found: CheckpointSession,
+    of_session: CheckpointSession,
     form: str,
     context: _Context,
     title: str,
@@ -226,10 +226,10 @@ def _new_fork(
     made_ms = SystemClock().now_ms()
     folders = (folder_of(each) for each in context.lines or ())
     # The folder that the session began in: runtimes look for its file by that.
-    folder = next((each for each in folders if each is not None), found.view.identity.cwd)
+    folder = next((each for each in folders if each is not None), of_session.view.identity.cwd)
     if folder is None:
         raise StopError("the session does not say in which folder its agent works: --to messages")
-    session = _name(found)
+    session = _name(of_session)
     return NewFork(
         _RUNTIMES[form][1].new_id(made_ms, new_id()),
         session,
@@ -247,14 +247,14 @@ def _lines(form: ForkForm, context: _Context, new: NewFork) -> Iterable[dict[str
     return form.write(written(context.seen.messages, form.format), new)
 
 
-def _place(adapter: Adapter, form: ForkForm, found: CheckpointSession, new: NewFork) -> str:
+def _place(adapter: Adapter, form: ForkForm, of_session: CheckpointSession, new: NewFork) -> str:
     """Return where a runtime finds a fork. Raises ConfigError where that is not known."""
     folders = folders_of(adapter, os.environ)
     try:
         path = folders[0] / form.path(new)
     except ValueError as error:
         raise ConfigError(f"{error}: write it with --output, and move it there") from error
-    origins = [] if found.lines is None or not form.is_with_origin else found.lines.paths
+    origins = [] if of_session.lines is None or not form.is_with_origin else of_session.lines.paths
     near = [
         folder
         for each in origins
@@ -282,10 +282,10 @@ def _write(target: str, lines: Sequence[bytes], *, private: bool = False) -> Non
 
 
 def _say_limits(
-    found: CheckpointSession, compaction: Compaction, context: _Context, *, is_after: bool
+    of_session: CheckpointSession, compaction: Compaction, context: _Context, *, is_after: bool
 ) -> None:
     """Say what is left out, and what to reckon with."""
-    lines = found.lines
+    lines = of_session.lines
     if lines is not None:
         later = len(lines.lines) - context.held.lines
         left_out = [count(later, "later line")] if later else []

@@ -12,12 +12,12 @@ from streams.codec.cloudevents import rfc3339
 _SUBAGENTS: Final = 8
 
 
-def context_answer(found: FoundSession) -> Document:
+def context_answer(session: FoundSession) -> Document:
     """Return how full a session's window is, by what, and when it is compacted."""
-    document = found.document
-    answer = _head(document) | {"found_by": found.found_by}
-    if found.others:
-        answer["also_active_in_this_folder"] = list(found.others)
+    document = session.document
+    answer = _head(document) | {"found_by": session.found_by}
+    if session.others:
+        answer["also_active_in_this_folder"] = list(session.others)
     chain = _leading(document)
     answer |= _size(document, chain) | _compacts(document, chain) | _filled(document, chain)
     compactions = document["compactions"]

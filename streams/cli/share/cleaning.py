@@ -56,13 +56,13 @@ _LEAST_NAME: Final = 3
 
 def names_of(texts: Iterable[str], folders: Iterable[str], own: Iterable[str]) -> frozenset[str]:
     """Return names of people and projects: of homes, files, repositories, folders, and `own`."""
-    found: set[str] = set()
+    names: set[str] = set()
     for text in (*texts, *folders):
-        found.update(_HOME.findall(text), _OWNER.findall(text))
-        found.update(name for names in _REPOSITORY.findall(text) for name in names)
-    found.update(re.split(r"[\\/]+", folder.rstrip("\\/"))[-1] for folder in folders)
+        names.update(_HOME.findall(text), _OWNER.findall(text))
+        names.update(name for pair in _REPOSITORY.findall(text) for name in pair)
+    names.update(re.split(r"[\\/]+", folder.rstrip("\\/"))[-1] for folder in folders)
     return frozenset(
-        each for each in found.union(own) if sum(map(str.isalnum, each)) >= _LEAST_NAME
+        each for each in names.union(own) if sum(map(str.isalnum, each)) >= _LEAST_NAME
     )
 
 

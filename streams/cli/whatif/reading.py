@@ -116,8 +116,8 @@ def _session_in(path: str, named: str | None) -> str | None:
 
 def _bytes_of(path: str) -> bytes:
     """Return a transcript's content; nothing for one that cannot be read, which was reported."""
-    found = find_file(path)
+    file = find_file(path)
     try:
-        return b"" if found is None else read_whole(found.place)
+        return b"" if file is None else read_whole(file.place)
     except (DamagedError, OSError):
         return b""

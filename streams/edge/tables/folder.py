@@ -85,11 +85,11 @@ class ArrowFolder:
         with self._errors():
             if self.system.get_file_info(self._root).type == fs.FileType.File:
                 raise ConfigError(f"{self.place} is a file: name a folder")
-            found = self.system.get_file_info(selector)
+            entries = self.system.get_file_info(selector)
         begin = len(self._root.rstrip("/")) + 1
         return sorted(
             TableFile(each.path[begin:], each.size)
-            for each in found
+            for each in entries
             if each.type == fs.FileType.File
         )
 

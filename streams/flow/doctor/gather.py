@@ -139,14 +139,14 @@ async def _unsettled(
     """Return where transactions are open, and whose they are."""
     looks = await asyncio.gather(*[within(_READING_S, log.unsettled(topic)) for topic in topics])
     ends = {
-        topic: found
-        for topic, found in zip(topics, looks, strict=True)
-        if not isinstance(found, Failure) and found
+        topic: look
+        for topic, look in zip(topics, looks, strict=True)
+        if not isinstance(look, Failure) and look
     }
     if not ends:
-        failures = [found for found in looks if isinstance(found, Failure)]
+        failures = [look for look in looks if isinstance(look, Failure)]
         return failures[0] if len(failures) == len(topics) else {}
-    places = {topic: sorted(found) for topic, found in ends.items()}
+    places = {topic: sorted(look) for topic, look in ends.items()}
     transactions = await within(_INSPECTION_S, brokers.transactions(places))
     return {
         (topic, number): Unsettled(
@@ -156,8 +156,8 @@ async def _unsettled(
             if isinstance(transactions, Failure)
             else transactions.get((topic, number), ()),
         )
-        for topic, found in ends.items()
-        for number, at in found.items()
+        for topic, look in ends.items()
+        for number, at in look.items()
     }
 
 

@@ -120,12 +120,12 @@ class _TopicExport:
             if known is None:
                 continue
             clock, place = self.source.clock, known.place
-            found = await evidence(self.reader, clock, partition, place, record_id)
-            is_proven = found == "same" or (
-                found in ("expired", "none") and place.is_of(self.topic_id)
+            proof = await evidence(self.reader, clock, partition, place, record_id)
+            is_proven = proof == "same" or (
+                proof in ("expired", "none") and place.is_of(self.topic_id)
             )
             if not is_proven:
-                words = found.replace("_", " ")
+                words = proof.replace("_", " ")
                 raise self._other_log(f"partition {partition}, offset {place.offset}: {words}")
 
     def _other_log(self, reason: str) -> ConfigError:
