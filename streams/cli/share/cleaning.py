@@ -14,11 +14,23 @@ from contextgauge.compaction.summarisers.redaction import AFTER_ESCAPE, Redactio
 _HOST: Final = r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
 _DRIVE: Final = rf"(?:\b|{AFTER_ESCAPE})[A-Za-z]:"
 
+_HEX: Final = r"[0-9A-Fa-f]"
+_GROUPS: Final = rf"{_HEX}{{1,4}}(?::{_HEX}{{1,4}})"
+
+_IPV6: Final = (
+    rf"(?:(?<![\w:.])|{AFTER_ESCAPE})"
+    rf"(?=[A-Fa-f:]{{0,38}}[0-9])(?=(?:{_HEX}{{0,2}}:){{0,7}}{_HEX}{{3}})"  # not `[1::2]`
+    rf"(?:{_GROUPS}{{7}}|(?:{_GROUPS}{{0,5}})?::(?:{_GROUPS}{{0,5}})?)(?![\w:]|\.[0-9])"
+)
+
+_MAC: Final = rf"(?:(?<![\w:-])|{AFTER_ESCAPE})(?:{_HEX}{{2}}[:-]){{5}}{_HEX}{{2}}(?![\w:-])"
+
 _ADDRESS: Final = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'`<>()\[\]{}\\]{1,2000}"
     rf"|(?:[\w.+-]{{1,64}}@)?{_HOST}:[\w~.-]{{1,100}}/[\w./~-]{{1,300}}"  # as scp has it
     rf"|[\w.+-]{{1,64}}@{_HOST}"
     r"|(?<![0-9.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9]|\.[0-9])"
+    rf"|{_IPV6}|{_MAC}"
 )
 
 _REPOSITORY: Final = re.compile(r"[:/]([\w.-]{1,64})/([\w.-]{1,64})\.git\b")
