@@ -205,7 +205,7 @@ def test_a_session_of_a_runtimes_database_is_found_by_its_id(
         (f'open "{HOMES}/ann/My Papers/Will.md" now', 'open "[path]" now'),
         (rf'{{"path": "{HOMES}/ann/My Papers/Will.md"}}', '{"path": "[path]"}'),
         (rf"cat {HOMES}/ann/My\ Papers/Will.md now", "cat [path] now"),
-        ("ping6 fe80::1%eth0, [2001:db8::8a2e:370:7334]:80", "ping6 [address]%eth0, [[address]]:80"),
+        ("ping6 fe80::1%eth0, [2001:db8::8a2e:370:7334]:8", "ping6 [address]%eth0, [[address]]:8"),
         ("2001:0db8:0000:0000:0000:8a2e:0370:7334 is up", "[address] is up"),
         (r'{"ether": "\n00:1b:44:11:3a:b7"}', r'{"ether": "\n[address]"}'),
         ("a[1::2], std::face, 12:34:56, 1:2:3", "a[1::2], std::face, 12:34:56, 1:2:3"),
