@@ -75,8 +75,8 @@ class SqlEngine:
         for macro in _OF_SPARK:
             self._connection.execute(f"CREATE MACRO {macro}")
         self._connection.execute(views_sql())
-        # Few or none, which each use of `readings` would look for again.
-        self.keep(("repeated_readings",))
+        # Few or none, which each use of the other views would look for again.
+        self.keep(("repeated_readings", "copied_history"))
 
     def answer(self, sql: str) -> SqlAnswer:
         """Run one statement that gives rows. Raises ConfigError for one that is wrong."""

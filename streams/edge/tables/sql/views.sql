@@ -1,5 +1,6 @@
 -- The views of analysis, over one table per kind of record. Names are those of docs/GLOSSARY.md.
--- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere.
+-- What is inherited from another session is in no view but `inherited_readings`: it counts nowhere,
+-- and neither does what a session copied of another one, as far as that shows (`copied_history`).
 -- A late reading (R34) counts, but is not its chain's size: a newer one was known by then.
 
 -- Readings that count nowhere: all of a response but its last one, and of a response that several
@@ -73,9 +74,9 @@ ranked AS (
     FROM copies
     JOIN sessions_with_copies AS sessions ON sessions.session_id = copies.session_id
 )
-SELECT id FROM older
+SELECT id, false AS is_copy FROM older
 UNION ALL
-SELECT id FROM ranked WHERE place > 1;
+SELECT id, true FROM ranked WHERE place > 1;
 
 -- One row per response: its last reading, in its origin. A record that was published again, as of a
 -- session that the deriver had forgotten, has the same id.
@@ -122,6 +123,48 @@ SELECT
 FROM own
 WHERE NOT EXISTS (SELECT 1 FROM repeated_readings AS repeated WHERE repeated.id = own.id);
 
+-- How far a chain is a copy of another session's, without anything that reports it: up to its last
+-- response that is a copy, and to a compaction after that and before its own first response, which the
+-- other session has too.
+CREATE OR REPLACE VIEW copied_history AS
+WITH own AS (
+    SELECT session_id, chain, min(sequence) AS first_sequence
+    FROM readings
+    GROUP BY session_id, chain
+),
+copied AS (
+    SELECT
+        copy.session_id,
+        copy.chain,
+        own.first_sequence,
+        max(copy.sequence) AS last_sequence
+    FROM context_reading AS copy
+    JOIN repeated_readings AS repeated ON repeated.id = copy.id AND repeated.is_copy
+    LEFT JOIN own ON own.session_id = copy.session_id AND own.chain = copy.chain
+    WHERE own.first_sequence IS NULL OR copy.sequence < own.first_sequence
+    GROUP BY copy.session_id, copy.chain, own.first_sequence
+),
+shared AS (
+    SELECT boundary.session_id, boundary.chain, boundary.sequence
+    FROM compact_boundary AS boundary
+    JOIN compact_boundary AS other
+        ON other."time" = boundary."time"
+        AND other.chain = boundary.chain
+        AND other.pre_tokens IS NOT DISTINCT FROM boundary.pre_tokens
+        AND other.session_id <> boundary.session_id
+)
+SELECT
+    copied.session_id,
+    copied.chain,
+    coalesce(max(shared.sequence), copied.last_sequence) AS last_sequence
+FROM copied
+LEFT JOIN shared
+    ON shared.session_id = copied.session_id
+    AND shared.chain = copied.chain
+    AND shared.sequence > copied.last_sequence
+    AND (copied.first_sequence IS NULL OR shared.sequence < copied.first_sequence)
+GROUP BY copied.session_id, copied.chain, copied.last_sequence;
+
 CREATE OR REPLACE VIEW inherited_readings AS
 SELECT id, session_id, chain, sequence, "time", model, used_tokens
 FROM context_reading
@@ -141,8 +184,14 @@ SELECT
     used_tokens,
     context_window AS window_tokens,
     window_source
-FROM context_warning
-WHERE inherited IS NOT TRUE;
+FROM context_warning AS warning
+WHERE inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = warning.session_id
+    AND copied.chain = warning.chain
+    AND copied.last_sequence >= warning.sequence
+);
 
 -- One row per successful compaction: the boundary, with what records before and after it add.
 CREATE OR REPLACE VIEW compactions AS
@@ -177,7 +226,13 @@ FROM compact_boundary AS boundary
 LEFT JOIN compaction_start AS start ON start.id = boundary.attempt_id
 LEFT JOIN compaction_complete AS complete ON complete.boundary_id = boundary.id
 LEFT JOIN compaction_timing AS timing ON timing.boundary_id = boundary.id
-WHERE boundary.inherited IS NOT TRUE;
+WHERE boundary.inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = boundary.session_id
+    AND copied.chain = boundary.chain
+    AND copied.last_sequence >= boundary.sequence
+);
 
 -- One row per epoch: what a chain has after `begin_sequence` and before `end_sequence` (null: its end),
 -- with the compactions that begin and end it (null: its first, a reset), the first warning in it from
@@ -190,7 +245,15 @@ WITH begins AS (
     UNION ALL
     SELECT session_id, chain, sequence, id FROM compactions
     UNION ALL
-    SELECT session_id, chain, sequence, NULL FROM context_reset WHERE inherited IS NOT TRUE
+    SELECT session_id, chain, sequence, NULL
+    FROM context_reset AS reset
+    WHERE inherited IS NOT TRUE
+    AND NOT EXISTS (
+        SELECT 1 FROM copied_history AS copied
+        WHERE copied.session_id = reset.session_id
+        AND copied.chain = reset.chain
+        AND copied.last_sequence >= reset.sequence
+    )
 ),
 spans AS (
     SELECT
@@ -285,6 +348,12 @@ FROM compaction_start AS start
 LEFT JOIN compact_boundary AS boundary ON boundary.attempt_id = start.id
 LEFT JOIN compaction_failed AS failed ON failed.attempt_id = start.id
 WHERE start.inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = start.session_id
+    AND copied.chain = start.chain
+    AND copied.last_sequence >= start.sequence
+)
 UNION ALL
 SELECT
     id,
@@ -298,8 +367,14 @@ SELECT
     "time",
     duration_ms,
     error
-FROM compaction_failed
-WHERE attempt_id IS NULL AND inherited IS NOT TRUE;
+FROM compaction_failed AS failed
+WHERE attempt_id IS NULL AND inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = failed.session_id
+    AND copied.chain = failed.chain
+    AND copied.last_sequence >= failed.sequence
+);
 
 -- One row per compaction: why it was made, what it cost, and what is known of what it kept.
 CREATE OR REPLACE VIEW receipts AS
@@ -456,7 +531,13 @@ LEFT JOIN (
     QUALIFY row_number() OVER (PARTITION BY session_id, use_id ORDER BY sequence) = 1
 ) AS result
     ON result.session_id = call.session_id AND result.use_id = call.use_id
-WHERE call.part = 'call' AND call.inherited IS NOT TRUE;
+WHERE call.part = 'call' AND call.inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = call.session_id
+    AND copied.chain = call.chain
+    AND copied.last_sequence >= call.sequence
+);
 
 CREATE OR REPLACE VIEW user_turns AS
 SELECT
@@ -468,5 +549,11 @@ SELECT
     row_number() OVER (PARTITION BY session_id, chain ORDER BY sequence) AS number,
     characters,
     tokens_estimated
-FROM user_turn
-WHERE inherited IS NOT TRUE;
+FROM user_turn AS turn
+WHERE inherited IS NOT TRUE
+AND NOT EXISTS (
+    SELECT 1 FROM copied_history AS copied
+    WHERE copied.session_id = turn.session_id
+    AND copied.chain = turn.chain
+    AND copied.last_sequence >= turn.sequence
+);
