@@ -43,7 +43,8 @@ record leaves out is null too.
 
 _ENVELOPE = {
     "id": "the record's id, a UUID as text",
-    "sequence": "its number in the session, without gaps",
+    "sequence": "its number in the session, without gaps; in an export that was made again, it "
+    "orders a chain only",
     "time": "when it happened, by the source; null without a time",
     "rules": "the version of the rules and settings that derived it",
     "topic": "the topic it was read from; null if it was derived from files",

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from contextgauge.errors import ConfigError, StopError
 from streams import wiring
-from streams.cli.inputs import LeftOut, own_sources, sources_of
+from streams.cli.inputs import LeftOut
 from streams.cli.screen.failures import show_warning
-from streams.cli.screen.sessions_table import NOTHING_HERE
-from streams.cli.table_sources import PATHS, export_of, read_transcripts
+from streams.cli.table_sources import PATHS, export_of, read_transcripts, transcripts_of
 from streams.cli.transcripts import no_session
 from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
@@ -87,9 +86,7 @@ def _read(paths: Sequence[str], folder: "ArrowFolder") -> tuple[bool, StopError]
     It is the error of an input without a session.
     """
     left_out = LeftOut()
-    sources = sources_of(paths) if paths else own_sources(left_out)
-    if not sources:
-        raise ConfigError(NOTHING_HERE)
+    sources = transcripts_of(paths, left_out)
     with Export(folder, "parquet", PATHS) as made:
         replayed = read_transcripts(sources, made)
         made.commit()

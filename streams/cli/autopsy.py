@@ -12,7 +12,7 @@ from schemas.messages import DeadLetter
 from schemas.records import Json
 from streams import codec
 from streams.cli.exits import Exit
-from streams.cli.inputs import LeftOut, is_path, own_sources, sources_of
+from streams.cli.inputs import LeftOut, is_path, named_or_own
 from streams.cli.only_session import only_id
 from streams.cli.publish.rejected import RejectedLines
 from streams.cli.screen.autopsy_text import Autopsied, all_of, show
@@ -54,7 +54,7 @@ def autopsy(
                 f"{safe(each)}: no such file. A session's ID goes with an option: "
                 f"`contextgauge autopsy --session {safe(each)}`"
             )
-    sources = sources_of(paths) if paths else own_sources(left_out)
+    sources = named_or_own(paths or (), left_out)
     if not sources and not paths:
         say(NOTHING_HERE)
         return

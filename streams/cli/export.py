@@ -1,7 +1,7 @@
 """`contextgauge export`: records as files of tables, from transcripts or from Kafka."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -14,12 +14,18 @@ from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
 from streams.cli.exits import Exit
 from streams.cli.extras import ANALYSIS, needs
-from streams.cli.inputs import sources_of
+from streams.cli.inputs import LeftOut
 from streams.cli.screen.failures import say_passed, show_warning
 from streams.cli.screen.figures import count, exact, safe
 from streams.cli.screen.output import reading, say
 from streams.cli.screen.reading_bar import reading_bar
-from streams.cli.table_sources import PATHS, export_of, read_transcripts
+from streams.cli.table_sources import (
+    PATHS,
+    StoredExport,
+    export_of,
+    read_transcripts,
+    transcripts_of,
+)
 from streams.cli.transcripts import no_session
 from streams.edge.signals import heeded_signals
 from streams.flow.export.export import Export
@@ -27,7 +33,6 @@ from streams.flow.export.retained import Update
 from streams.flow.export.topic import TopicSource, export_once, follow
 
 if TYPE_CHECKING:
-    from streams.edge.tables.folder import ArrowFolder
     from streams.ports.tables import TableFolder, TableFormat
 
 
@@ -52,7 +57,15 @@ _Replace: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--replace",
-        help="With paths: leave out what the folder has of sessions that are not in them.",
+        help="With transcripts: the folder has what is in them then, and nothing else.",
+    ),
+]
+_EvenIfLess: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--even-if-less",
+        help="With transcripts: a session that has less in them than what was exported of it "
+        "replaces that, too.",
     ),
 ]
 
@@ -62,8 +75,8 @@ def export(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Transcripts: a file, a session's folder, or a folder of any depth. Or the folder "
-            "or URL of one export.",
+            help="Transcripts: a file, a session's folder, or a folder of any depth; by default "
+            "those on this machine. Or the folder or URL of one export.",
             show_default=False,
         ),
     ] = None,
@@ -101,65 +114,93 @@ def export(
     ] = None,
     merge: _Merge = False,
     replace: _Replace = False,
+    even_if_less: _EvenIfLess = False,
 ) -> None:
     """Write records as tables: Parquet, Arrow, CSV or NDJSON, by kind and date.
 
-    Sessions in paths replace themselves in the folder; sessions that are only in the folder stay,
+    Sessions in transcripts replace themselves in the folder; what is only in the folder stays,
     since runtimes delete transcripts. An export of the topic adds what is new; whatever interrupts
-    it, each record is there once. Files appear when they are complete. Of an export, all rows are
-    written in the wanted format.
+    it, each record is there once. Files appear when they are complete. An export of an export is a
+    copy, in the wanted format.
     """
-    if topic == bool(paths):
-        raise ConfigError("name what to export: paths, or --topic for the records in Kafka")
-    if follow is not None and not topic:
-        raise ConfigError("--follow is for --topic: an export of paths ends with them")
-    if replace and topic:
-        raise ConfigError("--replace is for paths: records of a topic are added")
+    _check(paths, topic=topic, follow=follow, replace=replace, even_if_less=even_if_less)
     with needs("export", "analysis", ANALYSIS):
         from streams.edge.tables.folder import ArrowFolder  # noqa: PLC0415 -- loads pyarrow
     folder = ArrowFolder(to, table_format.value)
-    if paths:
-        is_whole = _export_paths(folder, table_format, paths, merge=merge, replace=replace)
-        if not is_whole:
-            raise typer.Exit(Exit.STOPPED)
-    else:
+    if topic:
         asyncio.run(export_topic(folder, table_format.value, follow, merge=merge))
-
-
-def _export_paths(
-    folder: "ArrowFolder",
-    table_format: ExportFormat,
-    paths: list[str],
-    *,
-    merge: bool,
-    replace: bool,
-) -> bool:
-    """Return whether all files could be read whole."""
-    known = export_of(paths)
-    if known is not None and known.folder.is_same(folder):
+        return
+    known = export_of(paths or ())
+    if known is None:
+        _export_transcripts(
+            Export(folder, table_format.value, PATHS),
+            paths or (),
+            merge=merge,
+            replace=replace,
+            even_if_less=even_if_less,
+        )
+    elif replace or even_if_less:
+        raise ConfigError(f"{known.folder.place} is an export: a copy replaces what the folder has")
+    elif known.folder.is_same(folder):
         raise ConfigError("an export cannot be written into itself: name another folder")
-    sources = sources_of(paths) if known is None else ()
-    with Export(folder, table_format.value, PATHS) as made:
-        if known is None:
-            replayed = read_transcripts(sources, made)
-            is_whole, nothing = not replayed.unreadable, replayed.no_session()
-        else:
-            with reading():
-                made.add_tables(*known)
-            is_whole, nothing = True, no_session(paths[0], 0)
-        update = None
-        if replace:
-            made.commit_instead()
-        else:
-            update = made.commit_update()
+    else:
+        _copy(Export(folder, table_format.value, PATHS), known, merge=merge)
+
+
+def _check(
+    paths: Sequence[str] | None,
+    *,
+    topic: bool,
+    follow: float | None,
+    replace: bool,
+    even_if_less: bool,
+) -> None:
+    """Raise ConfigError for options that do not go together."""
+    if topic and paths:
+        raise ConfigError("--topic stands for the records in Kafka: name no paths with it")
+    if follow is not None and not topic:
+        raise ConfigError("--follow is for --topic: an export of transcripts ends with them")
+    if topic and (replace or even_if_less):
+        option = "--replace" if replace else "--even-if-less"
+        raise ConfigError(f"{option} is for transcripts: records of a topic are added")
+    if replace and even_if_less:
+        raise ConfigError("--replace takes all that is there: leave out --even-if-less")
+
+
+def _copy(export: Export, known: StoredExport, *, merge: bool) -> None:
+    with export as made:
+        with reading():
+            made.add_tables(*known)
+        made.commit_instead()
         if merge:
             made.merge_small()
     if not made.rows:
-        show_warning(str(nothing))
+        show_warning(str(no_session(known.folder.place, 0)))
+    _say_done(made)
+
+
+def _export_transcripts(
+    export: Export, paths: Sequence[str], *, merge: bool, replace: bool, even_if_less: bool
+) -> None:
+    """Export transcripts. Raises Exit where some could not be read, or not whole."""
+    left_out = LeftOut()
+    sources = transcripts_of(paths, left_out)
+    update = None
+    with export as made:
+        replayed = read_transcripts(sources, made)
+        if not made.uncommitted:
+            show_warning(str(replayed.no_session()))
+        if replace:
+            made.commit_instead()
+        else:
+            update = made.commit_update(even_if_less=even_if_less)
+        if merge:
+            made.merge_small()
     _say_done(made)
     if update is not None:
         _say_kept(update)
-    return is_whole
+    if left_out.count or replayed.unreadable:
+        raise typer.Exit(Exit.STOPPED)
 
 
 async def export_topic(
@@ -226,10 +267,10 @@ def _say_kept(update: Update) -> None:
             f"kept {count(update.kept, 'record')} of {count(len(update.gone), 'session')} that "
             "these paths do not have (--replace leaves them out)"
         )
-    if update.lost:
-        sessions = sorted({session for session, _ in update.lost})
-        more = f" and {count(len(sessions) - 1, 'other session')}" if len(sessions) > 1 else ""
+    if update.held:
+        first, *others = sorted({session for session, _ in update.held})
+        more = f" and {count(len(others), 'other session')}" if others else ""
         show_warning(
-            f"{safe(sessions[0])}{more}: these paths lack records that were exported. What was "
-            "exported of them stays, without what is new; --replace exports what is there"
+            f"{safe(first)}{more}: less is here than what was exported, which stays. To have what "
+            "is here, export it with --even-if-less"
         )

@@ -57,8 +57,13 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Inpu
     return sources
 
 
-def own_sources(failed: Failed) -> list[InputSource]:
-    """Return the transcripts of this machine's runtimes, in reading order."""
+def named_or_own(paths: Iterable[str], failed: Failed) -> list[InputSource]:
+    """Return the transcripts of paths; without any, those of this machine's runtimes, if any.
+
+    In reading order; see `sources_of`. `failed` gets what cannot be read, which is left out.
+    """
+    if paths:
+        return sources_of(paths, failed)
     unsupported: Counter[str] = Counter()
     sources = files.expand_folders(own_folders(), failed, unsupported)
     _report_unsupported(unsupported)

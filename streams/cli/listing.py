@@ -18,7 +18,7 @@ from contextgauge.errors import VersionError
 from contextgauge.frozen import replace
 from schemas.views import Aggregates, SessionView
 from streams import codec, wiring
-from streams.cli.inputs import LeftOut, add_totals, own_sources, points_of, sources_of, unrecognised
+from streams.cli.inputs import LeftOut, add_totals, named_or_own, points_of, unrecognised
 from streams.cli.screen.figures import count, first_of
 from streams.cli.screen.lines import write_error
 from streams.cli.screen.sessions_table import live_first
@@ -60,8 +60,7 @@ class Listing:
 
     def __init__(self, paths: Sequence[str], processes: int | None = None) -> None:
         self._left_out, self._processes = LeftOut(), processes
-        failed = self._left_out
-        self.sources = sources_of(paths, failed) if paths else own_sources(failed)
+        self.sources = named_or_own(paths, self._left_out)
 
     @property
     def unreadable(self) -> int:

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contextgauge.errors import ConfigError
 from streams import wiring
+from streams.cli.inputs import LeftOut, named_or_own
 from streams.cli.screen.output import reading
+from streams.cli.screen.sessions_table import NOTHING_HERE
 from streams.cli.transcripts import Replay
 from streams.edge.files.watch import InputSource
 from streams.flow.export.checkpoint import committed_files
@@ -40,6 +42,17 @@ def export_of(paths: Sequence[str]) -> StoredExport | None:
         if tables is not None:
             return StoredExport(ArrowFolder(path, tables.format), tables)
     return None
+
+
+def transcripts_of(paths: Sequence[str], left_out: LeftOut) -> list[InputSource]:
+    """Return the transcripts of paths, or without any those of this machine, in reading order.
+
+    `left_out` gets what cannot be read. Raises ConfigError where there are none.
+    """
+    sources = named_or_own(paths, left_out)
+    if not sources:
+        raise ConfigError(NOTHING_HERE)
+    return sources
 
 
 def read_transcripts(sources: Sequence[InputSource], made: Export) -> Replay:

@@ -86,6 +86,12 @@ def columns_of(kind: str) -> tuple[Column, ...]:
     return (*_COMMON, *(column for column, _ in _own(kind)))
 
 
+@cache
+def names_of(kind: str) -> tuple[str, ...]:
+    """Return the names of a kind's columns."""
+    return tuple(column.name for column in columns_of(kind))
+
+
 def row_of(record: Record, origin: RecordPlace | None = None) -> tuple[Any, ...]:
     """Return a record as a row of its kind's table, in the order of `columns_of`."""
     data = record.data

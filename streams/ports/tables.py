@@ -1,19 +1,12 @@
 """Folders of tables: where exports go, on this machine or in an object store."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 TableFormat: TypeAlias = Literal["parquet", "arrow", "csv", "ndjson"]
 
 OWN_FOLDER: Final = "_contextgauge"
 """What an export keeps for itself lies there: readers of Hive's layout pass it over."""
-
-
-ChainKey: TypeAlias = tuple[str, str]
-"""A session and its chain: the unit in which rows of an export are replaced."""
-
-CHAIN_COLUMNS: Final = ("session_id", "chain")
-"""The columns of a chain's key, which every kind has."""
 
 
 class TableFile(NamedTuple):
@@ -45,6 +38,13 @@ class RowBatch(Protocol):
 
     @property
     def num_rows(self) -> int: ...
+
+
+class RowFilter(NamedTuple):
+    """Which rows are meant: those whose values in some columns are."""
+
+    columns: Sequence[str]
+    keeps: Callable[[tuple[Any, ...]], bool]
 
 
 class TableWriter(Protocol):
@@ -90,18 +90,15 @@ class TableFolder(Protocol):
         target: str,
         kind: str,
         *,
-        without: Collection[ChainKey] = (),
+        where: RowFilter | None = None,
     ) -> int:
-        """Write the rows of files of a folder, in this order, to one file; return how many.
-
-        Rows of some chains are left out.
-        """
+        """Write the rows of files of a folder, in this order, to one file; return how many."""
 
     def batches(self, path: str, kind: str) -> Iterator[RowBatch]:
         """Yield the rows of a file of a kind."""
 
-    def texts(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Yield each row's values of some columns of texts; a file's others are not read."""
+    def values(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield each row's values in some columns; where the format can, no others are read."""
 
     def move(self, path: str, target: str) -> bool:
         """Move a file, in place of one that is there; return whether it is at its target now.

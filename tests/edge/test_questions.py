@@ -1,6 +1,7 @@
 """The library of questions on records by hand: what SQL says is what the core says of them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,19 @@ def test_a_copied_history_counts_once_with_all_that_happened_in_it(tmp_path: Pat
     assert rows == {"a": (1, 1, 0), "b": (2, 1, 1), "other": (2, 1, 1), "z": (2, 1, 0)}
     turns = asked(engine, "SELECT session_id, count(*) AS n FROM user_turns GROUP BY session_id")
     assert {each["session_id"]: each["n"] for each in turns} == {"a": 1, "b": 1, "other": 1, "z": 2}
+
+
+def test_a_compaction_has_one_profit_whatever_sequence_other_chains_have(tmp_path: Path) -> None:
+    session = Session()
+    before, boundary = session.response(90_000, "a"), session.compacted()
+    after = session.response(20_000, "b")
+    # What an export has of a subagent whose file is gone, under the sequences of then.
+    sides = [
+        replace(changed(each, chain="agent:x", response_id=f"x-{each.sequence}"), id=f"x-{each.id}")
+        for each in (before, after)
+    ]
+    (row,) = asked(engine_of([before, boundary, after, *sides], tmp_path), "SELECT * FROM profits")
+    assert row["responses"] == 1
 
 
 def test_a_response_is_one_row_however_often_it_was_reported(tmp_path: Path) -> None:

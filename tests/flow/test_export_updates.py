@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.records import Record
+from schemas.records import CompactBoundary, Record
 from streams.edge.tables.folder import ArrowFolder
 from streams.flow.export.export import Export
 from streams.flow.export.retained import Update
@@ -48,12 +48,24 @@ def test_a_session_that_is_gone_stays_and_one_that_grew_is_there_once(
 ) -> None:
     gone, short, grown = session("gone"), session("here")[:2], session("here")
     first = made_again(tmp_path, gone, short, table_format=table_format)
-    assert (first.rows, first.kept, first.gone, first.lost) == (5, 0, set(), set())
+    assert (first.rows, first.kept, first.gone, first.held) == (5, 0, set(), set())
     second = made_again(tmp_path, grown, table_format=table_format)
-    assert (second.rows, second.kept, second.gone, second.lost) == (3, 3, {"gone"}, set())
+    assert (second.rows, second.kept, second.gone, second.held) == (3, 3, {"gone"}, set())
     assert committed_ids(tmp_path, table_format) == ids(gone, grown)
     made_again(tmp_path, table_format=table_format)  # the paths are empty
     assert committed_ids(tmp_path, table_format) == ids(gone, grown)
+
+
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_a_row_of_megabytes_is_read_again_in_every_format(
+    tmp_path: Path, table_format: TableFormat
+) -> None:
+    history = History("gone")
+    boundary = history.boundary()
+    gone = [boundary, history.summary(boundary, '"\n' * 1_000_000)]
+    made_again(tmp_path, gone, session("here"), table_format=table_format)
+    made_again(tmp_path, session("here"), table_format=table_format)
+    assert committed_ids(tmp_path, table_format) == ids(gone, session("here"))
 
 
 def test_files_of_sessions_that_are_gone_are_not_written_again(tmp_path: Path) -> None:
@@ -65,38 +77,72 @@ def test_files_of_sessions_that_are_gone_are_not_written_again(tmp_path: Path) -
     assert len(list(tmp_path.glob("kind=*/*/*"))) == 2 * len(before)
 
 
-def test_a_chain_that_lost_records_stays_as_it_was_exported(tmp_path: Path) -> None:
-    whole = session("one", main=3, side=2)
-    main = [record for record in whole if record.data.chain == "main"]
-    side = [record for record in whole if record.data.chain != "main"]
-    made_again(tmp_path, whole)
-    # The subagent's file is gone, and the main one has grown.
-    history = History("one", sequence=9)
-    later = [history.reading(12_000)]
-    update = made_again(tmp_path, main + later)
-    assert (update.gone, update.lost) == (set(), {("one", "agent:x")})
-    assert committed_ids(tmp_path) == ids(main, side, later)
-    # The main file has lost its beginning.
-    update = made_again(tmp_path, main[1:] + later + side + [history.reading(13_000)])
-    assert (update.rows, update.lost) == (len(side), {("one", "main")})
-    assert sorted(exported_ids(tmp_path)) == ids(main, side, later)
+def test_sessions_that_go_one_after_the_other_leave_few_files(tmp_path: Path) -> None:
+    sessions = [session(f"s-{number}") for number in range(8)]
+    for number in range(len(sessions)):
+        made_again(tmp_path, *sessions[number:])
+    assert committed_ids(tmp_path) == ids(*sessions)
+    assert len(list(tmp_path.glob("kind=context_reading/*/*"))) == 2
 
 
-def test_other_rules_replace_a_session_whatever_they_name_its_records(tmp_path: Path) -> None:
-    former, gone = session("one"), session("gone")
-    made_again(tmp_path, former, gone)
-    latter = [replace(record, id=f"{record.id}-2", rules="2-test") for record in former[1:]]
-    update = made_again(tmp_path, latter)
-    assert update.lost == set()
-    assert committed_ids(tmp_path) == ids(latter, gone)
+def test_a_subagent_whose_file_is_gone_stays_while_its_session_grows(tmp_path: Path) -> None:
+    *main, side = session("one", main=3, side=1)
+    made_again(tmp_path, [*main, side])
+    later = History("one", sequence=9).reading(12_000)
+    update = made_again(tmp_path, [*main, later])
+    assert (update.gone, update.held) == (set(), set())
+    assert sorted(exported_ids(tmp_path)) == ids([*main, side, later])
 
 
-def test_warnings_that_a_late_window_takes_back_are_gone(tmp_path: Path) -> None:
-    history = History("one")
-    reading, boundary = history.reading(9_000), history.boundary()
-    made_again(tmp_path, [reading, boundary])
-    assert made_again(tmp_path, [reading]).lost == set()
-    assert committed_ids(tmp_path) == ids([reading])
+def changed(records: Sequence[Record], **fields: object) -> list[Record]:
+    return [replace(record, **fields) for record in records]  # type: ignore[arg-type]
+
+
+FORMER = session("one", main=3)
+READING, *_, BOUNDARY = FORMER
+COPIED = [replace(READING, data=replace(READING.data, inherited=True)), *FORMER[1:]]
+COMPACTED = [*FORMER[2:], replace(BOUNDARY, id="another")]
+assert isinstance(BOUNDARY.data, CompactBoundary)
+COSTLY = [
+    *FORMER[:-1],
+    replace(BOUNDARY, data=replace(BOUNDARY.data, summary_cache_creation_tokens=9)),
+]
+
+
+@pytest.mark.parametrize(
+    ("former", "latter", "is_held"),
+    [
+        (FORMER, FORMER[1:], True),
+        (FORMER, FORMER[:-1], True),
+        (COSTLY, FORMER, True),
+        (COSTLY, [*FORMER, replace(READING, id="later")], False),
+        (FORMER, changed(FORMER[1:], rules="1-other"), True),
+        (FORMER, changed(FORMER[1:], rules="2-test"), False),
+        (FORMER, [replace(each, id=f"{each.id}-again") for each in FORMER], False),
+        (changed(FORMER, time_ms=None), FORMER, False),
+        (FORMER, COMPACTED, False),
+        (COPIED, [*FORMER, replace(READING, id="later")], True),
+    ],
+    ids=[
+        *("cut off", "without its compaction", "without its cost", "without its cost, but longer"),
+        *("cut off, other settings", "cut off, other rules"),
+        *("lines written again", "times known later", "shorter, compacted again"),
+        "copies of a session that is gone",
+    ],
+)
+def test_what_was_exported_stays_where_there_is_less_now(
+    tmp_path: Path, former: list[Record], latter: list[Record], *, is_held: bool
+) -> None:
+    other = changed(session("other"), rules=latter[0].rules)
+    made_again(tmp_path, former, session("other"))
+    update = made_again(tmp_path, latter, other)
+    assert update.held == ({("one", "main")} if is_held else set())
+    assert update.rows == len(other) + (0 if is_held else len(latter))
+    assert committed_ids(tmp_path) == ids(former if is_held else latter, other)
+    with Export(ArrowFolder(str(tmp_path), "parquet"), "parquet", "paths") as export:
+        export.add((record, None) for record in latter)
+        assert export.commit_update(even_if_less=True).held == set()
+    assert committed_ids(tmp_path) == ids(latter, other)
 
 
 @pytest.mark.extended

@@ -7,7 +7,7 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from streams.cli.exits import Exit
-from streams.cli.inputs import LeftOut, own_sources, sources_of
+from streams.cli.inputs import LeftOut, named_or_own
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson, OwnPaths
 from streams.cli.screen.output import reading, write_json
@@ -94,7 +94,7 @@ def what_if(
     """
     wanted = settings_of(trigger, window, warn, strategy, goal)
     left_out = LeftOut()
-    sources = sources_of(paths) if paths else own_sources(left_out)
+    sources = named_or_own(paths or (), left_out)
     if not sources:
         raise ConfigError(NOTHING_HERE)
     with quiet_pipe():

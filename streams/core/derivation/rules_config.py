@@ -20,6 +20,11 @@ DEFAULT_THRESHOLDS: Final = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 """Percent used at which a warning is given; 10 used is «90 % remaining»."""
 
 
+def version_of(tag: str) -> str:
+    """Return the version of the rules in a record's tag, whatever was configured."""
+    return tag.partition("-")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The configuration of a derivation.

@@ -1,7 +1,7 @@
 """A folder of tables on this machine or in an object store, whatever PyArrow reaches."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,8 @@ from streams.edge.tables.claims import LockClaim, TokenClaim
 from streams.edge.tables.formats import BatchWriter, batch_writer, batches_of
 from streams.edge.tables.schema import batch_of
 from streams.ports.tables import (
-    CHAIN_COLUMNS,
     OWN_FOLDER,
-    ChainKey,
+    RowFilter,
     TableFile,
     TableFolder,
     TableFormat,
@@ -108,13 +107,13 @@ class ArrowFolder:
         target: str,
         kind: str,
         *,
-        without: Collection[ChainKey] = (),
+        where: RowFilter | None = None,
     ) -> int:
         writer = self.writer(target, kind)
         rows = 0
         for path in paths:
             for batch in source.batches(path, kind):
-                some = _without(batch, without) if without else batch
+                some = batch if where is None else _filtered(batch, where)
                 writer.add_batch(some)
                 rows += some.num_rows
         writer.close()
@@ -124,10 +123,10 @@ class ArrowFolder:
         with self._errors(), self.system.open_input_file(self.at(path)) as source:
             yield from batches_of(self._format, source, kind)
 
-    def texts(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    def values(self, path: str, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         with self._errors(), self.system.open_input_file(self.at(path)) as source:
             for batch in batches_of(self._format, source, kind, columns):
-                yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                yield from _rows(batch, columns)
 
     def is_same(self, other: "ArrowFolder") -> bool:
         """Return whether another one is at the same place."""
@@ -173,6 +172,8 @@ class ArrowFolder:
             yield
         except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
             raise StopError(f"{self.place}: {error}") from error
+        except pa.ArrowInvalid as error:
+            raise StopError(f"{self.place}: a file cannot be read: {error}") from error
         except OSError as error:
             if self._is_local:  # a full disk does not pass by waiting a second
                 raise StopError(f"{self.place}: {error}") from error
@@ -203,7 +204,10 @@ class ArrowTableWriter:
             self._folder._settle(self._place)  # noqa: SLF001 -- as above
 
 
-def _without(batch: Any, chains: Collection[ChainKey]) -> Any:
-    """Return the rows of a batch that are of none of these chains."""
-    rows = zip(*(batch[name].to_pylist() for name in CHAIN_COLUMNS), strict=True)
-    return batch.filter(pa.array([row not in chains for row in rows], pa.bool_()))
+def _rows(batch: Any, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(batch[name].to_pylist() for name in columns), strict=True)
+
+
+def _filtered(batch: Any, where: RowFilter) -> Any:
+    kept = [where.keeps(row) for row in _rows(batch, where.columns)]
+    return batch.filter(pa.array(kept, pa.bool_()))

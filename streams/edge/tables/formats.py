@@ -1,15 +1,19 @@
 """The file formats of tables: how each is written, and read back to be merged."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 from pyarrow import csv, ipc, parquet
 from pyarrow import json as pyarrow_json
 
 from contextgauge.json_codec import dumps, loads
+from schemas.topics import MIB
 from streams.edge.tables.schema import schema_of
 from streams.ports.tables import TableFormat
+
+_BLOCK_BYTES: Final = 64 * MIB
+"""Of CSV and JSON: a row must fit in. One of a message's limit may be escaped six times as long."""
 
 
 class BatchWriter(Protocol):
@@ -52,7 +56,9 @@ def batches_of(
     else:
         batches = iter(
             pyarrow_json.open_json(
-                source, parse_options=pyarrow_json.ParseOptions(explicit_schema=schema)
+                source,
+                read_options=pyarrow_json.ReadOptions(block_size=_BLOCK_BYTES),
+                parse_options=pyarrow_json.ParseOptions(explicit_schema=schema),
             )
         )
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
@@ -111,7 +117,10 @@ def _csv_batches(source: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         timestamp_parsers=[csv.ISO8601, "%Y-%m-%d %H:%M:%S.%fZ"],
     )
     parsing = csv.ParseOptions(newlines_in_values=True)
-    for batch in csv.open_csv(source, convert_options=options, parse_options=parsing):
+    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
+    for batch in csv.open_csv(
+        source, read_options=reading, convert_options=options, parse_options=parsing
+    ):
         names = set(batch.schema.names)
         columns = [
             pa.array(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record
-from streams.codec.columns import RecordPlace, date_of, row_of
+from streams.codec.columns import RecordPlace, date_of, names_of, row_of
 from streams.flow.export.checkpoint import (
     PENDING,
     ExportCheckpoint,
@@ -18,7 +18,7 @@ from streams.flow.export.checkpoint import (
     table_path,
     write_checkpoint,
 )
-from streams.flow.export.retained import Update, WrittenFile, updated
+from streams.flow.export.retained import ChainCounts, ExportUpdate, Update, WrittenFile
 from streams.ports.tables import (
     OWN_FOLDER,
     CommittedFiles,
@@ -69,6 +69,7 @@ class Export:
         self._held = ExitStack()
         self._buffered: defaultdict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
         self._in_memory = 0
+        self._taken = ChainCounts()
         self._open: dict[tuple[str, str], _Open] = {}
         """The files that are being written, by kind and date; the one used last is the last."""
         self._written: list[WrittenFile] = []
@@ -114,7 +115,9 @@ class Export:
         """Take records, in the order of their session's log."""
         for record, origin in records:
             place = record.kind, date_of(record) or NO_DATE
-            self._buffered[place].append(row_of(record, origin))
+            row = row_of(record, origin)
+            self._buffered[place].append(row)
+            self._taken.add(record.kind, row, names_of(record.kind))
             self._in_memory += 1
             self.uncommitted += 1
             if self._in_memory >= MOST_ROWS:
@@ -137,15 +140,20 @@ class Export:
         replaced = (file.path for files in self._tables().values() for file in files)
         self._commit(None, tuple(replaced))
 
-    def commit_update(self) -> Update:
-        """Make what was taken visible in place of the same sessions, and keep all others.
+    def commit_update(self, *, even_if_less: bool = False) -> Update:
+        """Make what was taken visible in place of the same chains, and keep all others.
 
-        Return what was kept; see `updated`.
+        Return what was kept; see `ExportUpdate`.
         """
         self._complete()
         numbers = count(len(self._written))
-        former, written = self._tables(), self._written
-        update = updated(self._folder, former, written, lambda: self._pending(next(numbers)))
+        update = ExportUpdate(
+            self._folder,
+            self._tables(),
+            self._taken,
+            lambda: self._pending(next(numbers)),
+            even_if_less,
+        ).of(self._written, self.uncommitted)
         self._written, self.uncommitted = update.files, update.rows
         self._commit(None, tuple(update.deletes))
         return update
@@ -170,6 +178,7 @@ class Export:
         self.files += len(moves)
         self.rows += self.uncommitted
         self.uncommitted = 0
+        self._taken = ChainCounts()
 
     def merge_small(self, *, more_than: int = 1) -> int:
         """Merge the small files of each kind and date; return how many fewer there are.

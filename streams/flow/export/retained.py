@@ -1,19 +1,41 @@
-"""What an export keeps where it is made again: rows that what is exported no longer has.
+"""What an export of paths keeps where it is made again: rows that the paths no longer have.
 
-Runtimes delete transcripts, so a session that is gone stays as it was exported. One that is there
-replaces its former rows. Of a chain that lost something that was exported, as where a subagent's
-file is gone or a file cannot be read to its end, the former rows stay instead.
+Runtimes delete transcripts, so what is gone stays as it was exported: sessions, and chains of
+sessions that are there, as of subagents. What is there replaces its former rows, unless it has less
+than before, as of a file that was cut off or cannot be read to its end.
+
+Rows are compared by their number only. Ids say less: runtimes write lines again, such as a response
+with its usage, and its record then has another id.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from streams.ports.tables import CHAIN_COLUMNS, ChainKey, TableFile, TableFolder
+from streams.codec.columns import names_of
+from streams.core.derivation.rules_config import version_of
+from streams.ports.tables import RowFilter, TableFile, TableFolder
 
-_FACTS: Final = ("context_reading", "tool_use", "user_turn")
-"""Kinds whose rows have the same ids as long as their lines are there: others depend on what is
-known of the session by then, such as its window."""
+ChainKey: TypeAlias = tuple[str, str]
+"""A session and its chain: the unit in which rows are replaced."""
+
+_CHAIN: Final = ("session_id", "chain")
+
+_COUNTED: Final = ("context_reading", "compact_boundary", "tool_use", "user_turn")
+"""What a transcript only gets more of. Others depend on what is known by then, as a window is."""
+
+_COMPACTION: Final = "compact_boundary"
+_DETAILS: Final = "details"
+"""Cells of compactions that are not null: costs and durations may be of files that are gone."""
+
+_INHERITED: Final = "inherited"
+_NAMED: Final = (*_CHAIN, "rules", _INHERITED)
+
+_SMALL_BYTES: Final = 32 * 1024 * 1024
+"""A smaller file goes along where another one of its day is written again."""
 
 
 class WrittenFile(NamedTuple):
@@ -24,103 +46,150 @@ class WrittenFile(NamedTuple):
     date: str
 
 
-class Update(NamedTuple):
-    """What a commit consists of: files, and which of the former ones they replace.
+class ChainCounts:
+    """How many rows each chain has of the kinds that are compared, and inherited ones."""
 
-    `rows` are the new ones, `kept` those of sessions that are `gone`. `lost` are chains whose
-    session is there, and which keep what was exported of them.
-    """
+    def __init__(self) -> None:
+        self.counts: defaultdict[ChainKey, Counter[str]] = defaultdict(Counter)
+        self.sessions: set[str] = set()
+        self.version = ""
+        """Of the rules of the last record."""
 
-    files: list[WrittenFile]
-    deletes: list[str]
-    rows: int
-    kept: int
-    gone: set[str]
-    lost: set[ChainKey]
+    def add(self, kind: str, row: tuple[Any, ...], columns: tuple[str, ...]) -> None:
+        """Count a row with its values in some columns: of a compaction, all of them."""
+        session, chain, rules, inherited = _named(columns)(row)
+        self.sessions.add(session)
+        self.version = version_of(rules)
+        counts = self.counts[session, chain]
+        if kind in _COUNTED:
+            counts[kind] += 1
+            counts[_INHERITED] += bool(inherited)
+        if kind == _COMPACTION:
+            counts[_DETAILS] += len(row) - row.count(None)
 
+    def __contains__(self, key: ChainKey) -> bool:
+        return key in self.counts
 
-def updated(
-    folder: TableFolder,
-    former: Mapping[tuple[str, str], Sequence[TableFile]],
-    written: Sequence[WrittenFile],
-    pending: Callable[[], str],
-) -> Update:
-    """Return what replaces the former files: new rows, and former ones of what is gone.
+    def less_than(self, former: "ChainCounts") -> set[ChainKey]:
+        """Return the chains that have something less than before, and nothing more.
 
-    A former file without anything that is replaced is left as it is. `pending` gives the path of
-    the next file. Raises as the folder does.
-    """
-    chains = {each: _chains(folder, each.path, each.kind) for each in written}
-    sessions = {session for counts in chains.values() for session, _ in counts}
-    lost = _lost(folder, former, written, sessions)
-    update = Update([], [], 0, 0, set(), lost)
-    rows = kept = 0
-    for file, counts in chains.items():
-        left, path = _written(folder, file.path, file.kind, counts, counts.keys() & lost, pending)
-        rows += left
-        if path is not None:
-            update.files.append(file._replace(path=path))
-    for (kind, date), files in former.items():
-        for known in files:
-            counts = _chains(folder, known.path, kind)
-            replaced = {each for each in counts if each[0] in sessions} - lost
-            for (session, _), number in counts.items():
-                if session not in sessions:
-                    update.gone.add(session)
-                    kept += number
-            _, path = _written(folder, known.path, kind, counts, replaced, pending)
-            if path != known.path:
-                update.deletes.append(known.path)
-            if path not in (None, known.path):
-                update.files.append(WrittenFile(str(path), kind, date))
-    return update._replace(rows=rows, kept=kept)
-
-
-def _chains(folder: TableFolder, path: str, kind: str) -> Counter[ChainKey]:
-    """Return the number of rows of each chain in a file."""
-    return Counter((session, chain) for session, chain in folder.texts(path, kind, CHAIN_COLUMNS))
-
-
-def _written(
-    folder: TableFolder,
-    path: str,
-    kind: str,
-    counts: Counter[ChainKey],
-    without: set[ChainKey],
-    pending: Callable[[], str],
-) -> tuple[int, str | None]:
-    """Return how many rows are left without some chains, and their file; None for no row."""
-    if not without:
-        return counts.total(), path
-    if len(without) == len(counts):
-        return 0, None
-    target = pending()
-    return folder.write_rows_of(folder, [path], target, kind, without=without), target
-
-
-def _lost(
-    folder: TableFolder,
-    former: Mapping[tuple[str, str], Sequence[TableFile]],
-    written: Sequence[WrittenFile],
-    sessions: set[str],
-) -> set[ChainKey]:
-    """Return the chains of these sessions that had facts, by today's rules, which are not new."""
-    rules = {own for each in written for (own,) in folder.texts(each.path, each.kind, ("rules",))}
-    lost: set[ChainKey] = set()
-    for (kind, date), files in former.items():
-        if kind not in _FACTS:
-            continue
-        facts = {
-            id_
-            for each in written
-            if (each.kind, each.date) == (kind, date)
-            for (id_,) in folder.texts(each.path, kind, ("id",))
+        Or less that is inherited: its origin is gone, and a copy is still one.
+        """
+        return {
+            key
+            for key, counts in former.counts.items()
+            if key in self.counts and _is_less(self.counts[key], counts)
         }
+
+
+@cache
+def _named(columns: tuple[str, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    return itemgetter(*(columns.index(name) for name in _NAMED))
+
+
+def _is_less(counts: Counter[str], former: Counter[str]) -> bool:
+    return counts[_INHERITED] < former[_INHERITED] or counts < former
+
+
+@dataclass(slots=True)
+class Update:
+    """What a commit consists of: new files, and the former ones that they replace.
+
+    `rows` are the new ones, `kept` those of sessions that are `gone`. `held` are the chains that
+    have less than before: what was exported of them stays.
+    """
+
+    files: list[WrittenFile] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
+    rows: int = 0
+    kept: int = 0
+    gone: set[str] = field(default_factory=set)
+    held: set[ChainKey] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportUpdate:
+    """Finds out what replaces the former files of an export.
+
+    `taken` counts what is new, `pending` gives the path of the next file. With `even_if_less` all
+    that is there replaces its former rows.
+    """
+
+    folder: TableFolder
+    former: Mapping[tuple[str, str], Sequence[TableFile]]
+    taken: ChainCounts
+    pending: Callable[[], str]
+    even_if_less: bool
+
+    def of(self, written: Sequence[WrittenFile], rows: int) -> Update:
+        """Return the update by these files of so many rows. Raises as the folder does."""
+        update = Update(rows=rows)
+        if self.former and not self.even_if_less:
+            update.held = self.taken.less_than(self._counted())
+        for file in written:
+            self._add(update, file)
+        for (kind, date), files in self.former.items():
+            self._keep(update, kind, date, files)
+        return update
+
+    def _counted(self) -> ChainCounts:
+        """Return what the former files have of the chains that are there, by the same rules."""
+        counts = ChainCounts()
+        for (kind, _), files in self.former.items():
+            columns = names_of(kind) if kind == _COMPACTION else _NAMED
+            for path in (each.path for each in files if kind in _COUNTED):
+                for row in self.folder.values(path, kind, columns):
+                    session, chain, rules, _ = _named(columns)(row)
+                    is_there = (session, chain) in self.taken
+                    if is_there and version_of(rules) == self.taken.version:
+                        counts.add(kind, row, columns)
+        return counts
+
+    def _add(self, update: Update, file: WrittenFile) -> None:
+        """Take a new file, without the rows that are held back."""
+        counts = self._chains(file.path, file.kind) if update.held else Counter()
+        held = counts.keys() & update.held
+        update.rows -= sum(counts[key] for key in held)
+        if held and len(held) == len(counts):
+            return
+        if held:
+            file = file._replace(path=self._written([file.path], file.kind, held))
+        update.files.append(file)
+
+    def _keep(self, update: Update, kind: str, date: str, files: Sequence[TableFile]) -> None:
+        """Keep what is not replaced of a kind and day: where something is, in one file."""
+        mixed: list[str] = []
+        small: list[str] = []
+        replaced: set[ChainKey] = set()
         for file in files:
-            for id_, own, session, chain in folder.texts(
-                file.path, kind, ("id", "rules", *CHAIN_COLUMNS)
-            ):
-                # Rules that changed may name other facts: the session is derived again.
-                if session in sessions and own in rules and id_ not in facts:
-                    lost.add((session, chain))
-    return lost
+            counts = self._chains(file.path, kind)
+            old = {key for key in counts if key in self.taken and key not in update.held}
+            replaced |= old
+            for (session, _), rows in counts.items():
+                if session not in self.taken.sessions:
+                    update.gone.add(session)
+                    update.kept += rows
+            if old and len(old) == len(counts):
+                update.deletes.append(file.path)
+            elif old:
+                mixed.append(file.path)
+            elif file.size < _SMALL_BYTES:
+                small.append(file.path)
+        if mixed:
+            paths = sorted(mixed + small)
+            update.deletes += paths
+            update.files.append(WrittenFile(self._written(paths, kind, replaced), kind, date))
+
+    def _chains(self, path: str, kind: str) -> Counter[ChainKey]:
+        """Return the number of rows of each chain in a file."""
+        return Counter((session, chain) for session, chain in self._keys(path, kind))
+
+    def _keys(self, path: str, kind: str) -> Iterable[tuple[Any, ...]]:
+        return self.folder.values(path, kind, _CHAIN)
+
+    def _written(self, paths: Sequence[str], kind: str, without: set[ChainKey]) -> str:
+        """Write the rows of files but those of some chains, to one file; return its path."""
+        target = self.pending()
+        others = RowFilter(_CHAIN, lambda key: key not in without)
+        self.folder.write_rows_of(self.folder, paths, target, kind, where=others)
+        return target

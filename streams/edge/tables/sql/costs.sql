@@ -162,10 +162,12 @@ figures AS (
     LEFT JOIN before ON before.id = compactions.id
     LEFT JOIN costs AS first
         ON first.session_id = compactions.session_id
+        AND first.chain = compactions.chain
         AND first.sequence = after.first_sequence
         AND first.kind = 'response'
     LEFT JOIN costs AS last
         ON last.session_id = compactions.session_id
+        AND last.chain = compactions.chain
         AND last.sequence = before.last_sequence
         AND last.kind = 'response'
     LEFT JOIN prices AS rates
