@@ -16,9 +16,10 @@ def needs(command: str, extra: str, packages: frozenset[str]) -> Iterator[None]:
             raise
         raise ConfigError(
             f"`contextgauge {command}` needs packages that are not installed: install "
-            f"'contextgauge[pipeline,{extra}]', the same way as contextgauge"
+            f"'contextgauge[pipeline,{extra}]', the same way as contextgauge, or in a clone run "
+            "`make setup`"
         ) from None
 
 
-ANALYSIS = frozenset(("duckdb", "pyarrow"))
+ANALYSIS = frozenset(("duckdb", "numpy", "pyarrow"))
 """Of the extra `analysis`."""

@@ -10,8 +10,10 @@ from streams.core.session_ids import several_begin_with
 def only_id(name: str, session_ids: Iterable[str]) -> str | None:
     """Return the id that is this, else the one that begins so, None where none does.
 
-    Raises StopError for several, with their ids.
+    Raises StopError for several, with their ids, and for an empty name.
     """
+    if not name:
+        raise StopError("an empty name: give the session's ID, or the beginning of it")
     fitting = {each for each in session_ids if each.startswith(name)}
     if name in fitting:
         return name

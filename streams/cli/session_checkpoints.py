@@ -14,8 +14,7 @@ from contextgauge.normalise.fields import name
 from schemas.records import MAIN_CHAIN
 from schemas.views import Compaction, SessionView
 from streams import wiring
-from streams.cli.inputs import is_path
-from streams.cli.local_session import needed_session
+from streams.cli.local_session import file_of
 from streams.cli.screen.figures import safe
 from streams.cli.screen.output import reading
 from streams.cli.session_lines import SessionLines, lines_of_session
@@ -117,12 +116,8 @@ def checkpoint_session(session: str, one: str | None) -> CheckpointSession:
     """
     if session == STANDARD_INPUT:
         raise ConfigError("name a file: it is read twice, which standard input cannot be")
-    if is_path(session):
-        return _of_path(session, one)
-    if wiring.settings().redis_url is not None:
-        return _of_views(session)
-    place = needed_session(session)
-    return _of_path(str(place.path), place.session_id if place.is_one_of_many else None)
+    file = file_of(session, one)
+    return _of_views(session) if file is None else _of_path(*file)
 
 
 def _of_path(path: str, one: str | None) -> CheckpointSession:

@@ -13,8 +13,8 @@ from schemas.records import Record
 from schemas.views import Compaction, SessionView
 from streams import codec, wiring
 from streams.cli.exits import Exit
-from streams.cli.inputs import is_path
 from streams.cli.listing import Listing, Order
+from streams.cli.local_session import file_of
 from streams.cli.screen.figures import exact
 from streams.cli.screen.money import costs_box
 from streams.cli.screen.options import AsJson, OneSession, SessionOrPath, Titles
@@ -149,11 +149,11 @@ def status(
                 out.print(receipt_box(latest, costs.profits.get(latest.boundary_id)))
 
     price_of = wiring.prices(wiring.settings())
-    if is_path(session):
+    if (file := file_of(session, one)) is not None:
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
-            replayed = session_of(session, one)
+            replayed = session_of(*file)
         latest = replayed.latest_compaction()
         costs = session_costs(replayed.records, price_of)
         show(replayed.view, replayed.points, latest, costs, replayed)
@@ -226,11 +226,11 @@ def events(
         view = await reader.find(session)
         show(view, await reader.records(view.session_id, readings=True))
 
-    if is_path(session):
+    if (file := file_of(session, one)) is not None:
         from streams.cli.transcripts import session_of  # noqa: PLC0415 -- what derives, for files
 
         with reading():
-            replayed = session_of(session, one)
+            replayed = session_of(*file)
         show(replayed.view, replayed.records)
     else:
         from streams.cli.stored import read_views  # noqa: PLC0415 -- as above

@@ -31,6 +31,8 @@ OTHER = f"{SESSION[:-2]}bb"
         ("autopsy", "PATH", "--session", "5"),
         ("checkpoints", "5"),
         ("share", "5"),
+        ("status", "5"),
+        ("events", "5"),
     ],
 )
 def test_the_beginning_of_several_ids_is_refused_with_the_ids(
@@ -42,7 +44,17 @@ def test_the_beginning_of_several_ids_is_refused_with_the_ids(
     assert str(done.exception) == several
 
 
-@pytest.mark.parametrize("command", [("checkpoints",), ("fork", "1"), ("share", "--yes")])
+@pytest.mark.parametrize("name", ["", "none"])
+@pytest.mark.parametrize("command", ["checkpoints", "share", "status", "events"])
+@pytest.mark.usefixtures("transcript")
+def test_what_names_no_session_is_refused_though_there_is_but_one(command: str, name: str) -> None:
+    error = str(run(command, name).exception)
+    assert ("no session on this machine begins" if name else "an empty name") in error
+
+
+@pytest.mark.parametrize(
+    "command", [("checkpoints",), ("fork", "1"), ("share", "--yes"), ("status",), ("events",)]
+)
 def test_a_session_is_found_in_a_file_that_is_not_named_by_its_id(
     transcript: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:

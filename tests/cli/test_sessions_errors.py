@@ -48,7 +48,7 @@ def test_an_id_adds_no_line_to_an_error(
     ids = (f"a{separator}Redis was emptied", "ab")
     partition.held.rankings["recent"] = {each.encode(): 1.0 for each in ids}
     views.partitions[1, 0] = partition
-    monkeypatch.setattr(wiring, "settings", Settings)
+    monkeypatch.setattr(wiring, "settings", lambda: Settings(redis_url="redis://localhost:1"))
     monkeypatch.setattr(wiring, "redis_views", lambda _settings: views)
     with pytest.raises(StopError) as caught:
         sessions.status("a")

@@ -9,8 +9,8 @@ SessionOrPath = Annotated[
     str,
     typer.Argument(
         metavar="SESSION",
-        help="Session ID or a unique prefix of it; or a transcript or a session's folder, which "
-        "needs no Redis.",
+        help="Session ID or a unique prefix of it: of the views where Redis is configured, else of "
+        "this machine. Or a transcript, or a session's folder.",
     ),
 ]
 OneSession = Annotated[

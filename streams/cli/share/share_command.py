@@ -11,9 +11,7 @@ import typer
 
 from contextgauge.errors import ConfigError, StopError
 from schemas.records import Record, SessionInfo
-from streams import wiring
-from streams.cli.inputs import is_path
-from streams.cli.local_session import needed_session
+from streams.cli.local_session import file_of
 from streams.cli.pages.document import write_whole
 from streams.cli.screen.figures import count, exact, safe, size
 from streams.cli.screen.options import OneSession, SessionOrPath
@@ -80,15 +78,10 @@ def _session(session: str, one: str | None) -> tuple[SharedSession, "ReplayedSes
     """Return what is shared of a session; from a transcript also what was read."""
     from streams.cli.transcripts import session_of  # noqa: PLC0415 -- derives, for files
 
-    if is_path(session):
+    file = file_of(session, one)
+    if file is not None:
         with reading():
-            replayed = session_of(session, one)
-        return shared(replayed.records), replayed
-    if wiring.settings().redis_url is None:
-        place = needed_session(session)
-        with reading():
-            wanted = place.session_id if place.is_one_of_many else None
-            replayed = session_of(str(place.path), one or wanted)
+            replayed = session_of(*file)
         return shared(replayed.records), replayed
 
     from streams.cli.stored import read_views  # noqa: PLC0415 -- paths need no Redis

@@ -137,6 +137,8 @@ class Sessions:
         """
         if self.snapshot is None:
             raise SessionLookupError("there are no sessions yet: is a project worker running?")
+        if not name:
+            raise SessionLookupError("an empty name: give the session's ID, or the beginning of it")
         exact = await self.view(name)
         if exact is not None:
             return decoded(exact)
