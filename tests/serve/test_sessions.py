@@ -72,8 +72,13 @@ async def test_a_session_is_found_by_its_id_or_a_prefix_of_it(
     assert await sessions.find(session_id[:8]) == whole
 
 
-async def test_an_ambiguous_prefix_lists_the_matches(sessions: Sessions) -> None:
-    with pytest.raises(SessionLookupError, match=r"12 sessions begin with ''.*, …\)"):
+async def test_an_ambiguous_prefix_lists_the_matches(records: list[Record]) -> None:
+    data = records[0].data
+    many = [replace(records[0], data=replace(data, session_id=f"s-{n}")) for n in range(12)]
+    sessions = await _active(_store(many))
+    with pytest.raises(SessionLookupError, match=r"12 sessions begin with 's-'.*, …\)"):
+        await sessions.find("s-")
+    with pytest.raises(SessionLookupError, match="an empty name"):
         await sessions.find("")
 
 

@@ -7,7 +7,7 @@ without, all other records are the same but for their sequence.
 from contextgauge.normalise.content_signals import ToolPart
 from contextgauge.normalise.runtimes import OWN_CALL_PREFIXES
 from contextgauge.normalise.signals import Normal
-from schemas.records import Record, ToolUse, UserTurn
+from schemas.records import MAIN_CHAIN, Record, ToolUse, UserTurn
 from streams.core.derivation import inherited
 from streams.core.derivation.state import NEW_CHAIN
 from streams.core.derivation.step import Step
@@ -36,6 +36,8 @@ def measure(step: Step, normal: Normal, name: str) -> tuple[Record, ...]:
                 changes_files=fact.changes,
                 is_error=fact.is_error,
             )
+        elif name != MAIN_CHAIN:
+            continue  # the prompt of a subagent, which a model wrote
         else:
             data = UserTurn(**common, characters=fact.characters, tokens_estimated=fact.tokens)
         step.emit(data, (place,))

@@ -7,7 +7,7 @@ from typing import Final
 
 from contextgauge.windows import Catalog, base_name, plain_name
 
-RULES_VERSION: Final = "5"
+RULES_VERSION: Final = "6"
 """Version of R1 to R35 as implemented; raised when the same input would give other records."""
 
 STATE_VERSION: Final = 5

@@ -87,6 +87,13 @@ def test_r35_a_turn_of_the_user_is_measured_and_what_a_harness_or_tool_says_is_n
     assert not every(after, UserTurn)
 
 
+def test_r35_a_prompt_of_a_subagent_is_no_turn_of_a_person() -> None:
+    session = Given(CONTENT)
+    records = both(session, side(user("Look for it")), side(call(file_path=PATH)))
+    assert len(every(records, ToolUse)) == 1
+    assert not every(records, UserTurn)
+
+
 def test_r35_a_compactions_own_call_has_no_content() -> None:
     session = Given(CONTENT)
     own = "acompact-fffbd0"
