@@ -18,6 +18,7 @@ from streams.core.derivation.rules_config import Rules
 from streams.core.whatif.answers import WhatIfAnswer, answer_of, priced
 from streams.core.whatif.compaction_facts import FactPool
 from streams.core.whatif.comparison import ChainComparison
+from streams.core.whatif.copies import without_copies
 from streams.core.whatif.replay import After
 from streams.core.whatif.turns import ChainLog, LogReader
 from streams.edge.files.content import DamagedError
@@ -52,7 +53,7 @@ def _read(blocks: Iterable[Sequence[Record]]) -> tuple[list[ChainLog], Counter[s
     for records in blocks:
         reader.add(records)
         kinds.update(each.kind for each in records if each.data.inherited is not True)
-    return reader.logs(), kinds
+    return without_copies(reader.logs()), kinds
 
 
 def _derived_again(

@@ -16,7 +16,6 @@ from schemas.records import (
     ContextLimits,
     ContextReading,
     ContextReset,
-    ContextWarning,
     PinsChecked,
     Record,
     RecordData,
@@ -103,7 +102,6 @@ class ChainLog:
     settings: Mapping[str, Any]
     turns: tuple[ChainTurn, ...]
     between: tuple[Between, ...]
-    warnings: int
 
     @property
     def model(self) -> str | None:
@@ -124,7 +122,6 @@ class _Chain:
     between: list[Between] = field(default_factory=lambda: [NOTHING_BETWEEN])
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     threshold: int | None = None
-    warnings: int = 0
 
     def change(
         self, boundary_id: str, changed: Callable[[RecordedCompaction], RecordedCompaction]
@@ -171,7 +168,6 @@ class LogReader:
                 self._settings.get(session_id, {}),
                 tuple(chain.turns),
                 tuple(chain.between),
-                chain.warnings,
             )
             for (session_id, name), chain in self._chains.items()
             if chain.turns
@@ -194,8 +190,6 @@ class LogReader:
                 chain.between[-1] = chain.between[-1]._replace(has_failed_attempt=True)
             case ContextLimits():
                 chain.threshold = data.auto_compact_threshold or chain.threshold
-            case ContextWarning():
-                chain.warnings += 1
             case _:
                 _add_later(chain, data)
 

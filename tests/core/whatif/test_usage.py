@@ -77,14 +77,14 @@ def test_after_another_compaction_only_the_prefix_is_in_the_cache() -> None:
 def test_an_hour_that_was_paid_for_is_a_lifetime() -> None:
     log = log_of(100_000, compaction(101_000), 30_000, seconds=400)
     turns = tuple(turn._replace(creation_1h=turn.creation) for turn in log.turns)
-    long = ChainLog("s", "main", None, {}, turns, log.between, 0)
+    long = ChainLog("s", "main", None, {}, turns, log.between)
     calls = CachedCalls(long, facts_of(long), "as_recorded")
     assert calls.response(1, 101_000, 100_000) == CallTokens(0, 0, 1_000, 100_000, 100)
     assert calls.summary(recorded_path(long).compactions[0]) == CallTokens(
         0, 0, 1_000, 100_000, 2_000
     )
     quiet = turns[1]._replace(creation=0, creation_1h=0, input=20_000)
-    other = ChainLog("s", "main", None, {}, (turns[0], quiet), log.between, 0)
+    other = ChainLog("s", "main", None, {}, (turns[0], quiet), log.between)
     own = CachedCalls(other, facts_of(other), "as_recorded").response(1, 101_000, 100_000)
     assert own == CallTokens(1_000, 0, 0, 100_000, 100)
 
@@ -100,14 +100,14 @@ def test_what_a_cache_that_is_always_or_never_warm_would_have() -> None:
 
 def test_a_provider_that_reports_no_writes_has_fresh_tokens_instead() -> None:
     turns = tuple(turn._replace(creation=0, input=turn.creation) for turn in LOG.turns)
-    log = ChainLog("s", "main", None, {}, turns, LOG.between, 0)
+    log = ChainLog("s", "main", None, {}, turns, LOG.between)
     calls = CachedCalls(log, facts_of(log), "as_recorded")
     assert calls.response(1, 110_000, 90_000) == CallTokens(20_000, 0, 0, 90_000, 100)
     assert calls.summary(recorded_path(log).compactions[0]) == CallTokens(
         2_000, 0, 0, 159_000, 2_000
     )
     uncached = tuple(turn._replace(read=0, input=turn.used) for turn in turns)
-    without = ChainLog("s", "main", None, {}, uncached, LOG.between, 0)
+    without = ChainLog("s", "main", None, {}, uncached, LOG.between)
     calls = CachedCalls(without, facts_of(without), "as_recorded")
     assert calls.response(3, 161_000, 159_000) == CallTokens(161_000, 0, 0, 0, 100)
     assert calls.response(1, 130_000, 110_000) == CallTokens(130_000, 0, 0, 0, 100)
@@ -143,9 +143,7 @@ def test_unknown_times_and_texts() -> None:
     log = log_of(100_000, own)
     calls = CachedCalls(log, facts_of(log), "as_recorded")
     assert calls.summary(recorded_path(log).compactions[0]) == CallTokens(0, 100_100, 0, 0, 0)
-    untimed = ChainLog(
-        "s", "main", None, {}, (log.turns[0]._replace(time_ms=None),), log.between, 0
-    )
+    untimed = ChainLog("s", "main", None, {}, (log.turns[0]._replace(time_ms=None),), log.between)
     calls = CachedCalls(untimed, facts_of(untimed), "as_recorded")
     assert calls.summary(recorded_path(untimed).compactions[0]).read == 100_000
     first = log_of(compaction(90_000, MANUAL), 30_000)
@@ -225,7 +223,7 @@ def test_costs_are_additive(sizes: list[int], cut: int) -> None:
     models = [MODEL if number < cut else "other" for number in range(len(sizes))]
     log = log_of(*sizes)
     turns = tuple(turn._replace(model=model) for turn, model in zip(log.turns, models, strict=True))
-    mixed = ChainLog("s", "main", None, {}, turns, log.between, 0)
+    mixed = ChainLog("s", "main", None, {}, turns, log.between)
     path, facts = recorded_path(log), facts_of(log)
     prices = {MODEL: PRICE, "other": PRICE}
     parts = totals_of(mixed, path, facts, lambda turn: prices[turn.model or ""], (50, 75))

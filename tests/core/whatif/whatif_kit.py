@@ -101,7 +101,7 @@ def log_of(
         after = turns[index].used
         own = tuple(one._replace(tokens_after=after) for one in each.compactions)
         between[index] = each._replace(compactions=own)
-    return ChainLog(session, "main", runtime, {}, tuple(turns), tuple(between), 0)
+    return ChainLog(session, "main", runtime, {}, tuple(turns), tuple(between))
 
 
 def facts_of(log: ChainLog) -> CompactionFacts:
