@@ -26,8 +26,14 @@ _SHOWN: Final = 20
 
 _LEFT: Final = frozenset(("Session", "By", "Paid off after", "Position", "Setting", "Kind", "Rule"))
 
-_STEPS: Final = ("Warnings", "Fresh", "Output", "Paid off after", "Cold", "Warm", "Trigger")
+_STEPS: Final = (
+    *("Warnings", "Fresh", "Output", "Paid off after", "Cold", "Warm", "Trigger"),
+    *("Written", "Read", "Time", "Compactions"),
+)
 """Columns of settings that are left out one by one where a terminal is narrow."""
+
+_INTERVAL_WIDTH: Final = 20
+"""A difference and its interval may be on two lines."""
 
 _REASONS: Final[Mapping[Verdict, str]] = {
     "given": "not by size",
@@ -78,6 +84,13 @@ def _show_reproduced(chains: Sequence[ChainResult]) -> None:
             "dim",
             to=out,
         )
+    if any(each.compaction.summary_output is None for _, each in judged):
+        say(
+            "recorded costs contain the calls that wrote summaries, by an estimate where nothing "
+            "reports them",
+            "dim",
+            to=out,
+        )
     if judged:
         out.print(_compactions(chains))
         if len(judged) > _SHOWN:
@@ -112,7 +125,7 @@ def _compactions(chains: Sequence[ChainResult]) -> Table:
         "Paid off after": [cell(_paid(paid)) for _, _, paid in rows],
         "Position": [cell(_REASONS[each.verdict]) for _, each, _ in rows],
     }
-    return _table(columns, ("Session", "By", "Cost"))
+    return _table(columns, ("By", "Cost", "Paid off after", "After", "Session", "Trigger"))
 
 
 def _trigger(judged: Judged) -> str | None:
@@ -298,7 +311,8 @@ def _show_rules(answer: WhatIfAnswer) -> None:
 
 
 def _table(columns: Mapping[str, Sequence[Text]], steps: Sequence[str]) -> Table:
-    forms = {name: [Cells(texts)] for name, texts in columns.items()}
+    least = {"Difference": _INTERVAL_WIDTH}
+    forms = {name: [Cells(texts, least.get(name))] for name, texts in columns.items()}
     numbers = [name for name in columns if name not in _LEFT]
     return fitted(forms, steps, table_width(), right=numbers)
 
