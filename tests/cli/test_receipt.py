@@ -47,7 +47,7 @@ def test_a_receipt_shows_what_is_known() -> None:
     title = "Context compacted #1 · 48 messages archived · 130,000 tokens freed"
     assert title in lines[0]
     for line in (
-        "Asked for      auto: above threshold",
+        "Trigger        auto: above threshold",
         "Summary cost   90,000 read (80,000 cached), 2,100 written",
         "Cache rewrite  28,000 tokens",
         "Took           30.0 s to compact, reported",
@@ -66,7 +66,7 @@ def test_what_is_not_known_is_unknown() -> None:
     lines = _lines(compaction(None, History().boundary(None, pre=None, duration_ms=None)))
     assert "Context compacted #1 ─" in lines[0]
     for name in (
-        "Asked for",
+        "Trigger",
         "Before",
         "After",
         "Summary cost",

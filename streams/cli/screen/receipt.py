@@ -52,7 +52,7 @@ def _marker(compaction: Compaction) -> str:
 def _facts(own: CompactionReceipt, profit: CompactionProfit | None) -> list[tuple[str, str]]:
     reason = "" if own.reason is None else f": {own.reason.replace('_', ' ')}"
     facts = [
-        ("Asked for", f"{own.trigger or UNKNOWN}{reason}"),
+        ("Trigger", f"{own.trigger or UNKNOWN}{reason}"),
         ("Before", _sized(own.tokens_before, own.tokens_before_source)),
         ("After", _sized(own.tokens_after, own.tokens_after_source)),
         (

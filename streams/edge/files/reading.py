@@ -62,6 +62,7 @@ from streams.edge.files.watch import (
     find_file,
     source_of,
 )
+from streams.ports.tables import OWN_FOLDER
 
 STANDARD_INPUT = "-"
 
@@ -97,6 +98,10 @@ def _files_of(text: str, failed: Failed) -> list[TranscriptFile]:
     if not stat.S_ISDIR(status.st_mode):
         return [TranscriptFile(str(path), status, str(path))]
     transcripts = TranscriptFinder([text]).look(0.0, failed)
+    if not transcripts and (path / OWN_FOLDER).is_dir():
+        raise ConfigError(
+            f"{text} is an export of tables: `contextgauge query`, `report` and `export` read it"
+        )
     if not transcripts:
         raise ConfigError(
             f"{text}: no {SUFFIX} file in this folder, and no {DOCUMENT} file that holds messages"

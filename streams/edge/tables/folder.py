@@ -170,14 +170,17 @@ class ArrowFolder:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
-            raise StopError(f"{self.place}: {error}") from error
         except pa.ArrowInvalid as error:
             raise StopError(f"{self.place}: a file cannot be read: {error}") from error
         except OSError as error:
-            if self._is_local:  # a full disk does not pass by waiting a second
-                raise StopError(f"{self.place}: {error}") from error
-            raise RetryError(f"{self.place}: {error}") from error
+            # Of an address, PyArrow's words say more than the system's.
+            reason = os.strerror(error.errno) if self._is_local and error.errno else error
+            text = f"{self.place}: {reason}"
+            # A full disk does not pass by waiting a second.
+            passes = not isinstance(error, PermissionError | IsADirectoryError | NotADirectoryError)
+            if passes and not self._is_local:
+                raise RetryError(text) from error
+            raise StopError(text) from error
 
 
 class ArrowTableWriter:
