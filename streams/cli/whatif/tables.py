@@ -19,6 +19,7 @@ from streams.core.whatif.break_even import BreakEven, UsualBreakEven, usual
 from streams.core.whatif.comparison import ChainResult, CostChange
 from streams.core.whatif.costs import NO_TOTALS, RunTotals
 from streams.core.whatif.models import Change, ModelResult
+from streams.core.whatif.new_settings import Setting
 from streams.core.whatif.triggers import Judged, RecordedTrigger, Verdict, recorded_triggers
 
 _SHOWN: Final = 20
@@ -56,8 +57,13 @@ def show(answer: WhatIfAnswer, *, by: str) -> None:
         if by == "model":
             out.print()
             _show_model(each)
-        if any(setting.setting.engine is None for setting in each.settings):
+        if any(_is_other_size(setting.setting) for setting in each.settings):
             say(_advice(own), to=out)
+
+
+def _is_other_size(setting: Setting) -> bool:
+    """Return whether a setting is one of the runtime's that compacts elsewhere."""
+    return setting.engine is None and (setting.trigger is not None or setting.window is not None)
 
 
 def _show_reproduced(chains: Sequence[ChainResult]) -> None:
