@@ -45,6 +45,16 @@ class ExportFormat(StrEnum):
     NDJSON = "ndjson"
 
 
+_Follow: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--follow",
+        metavar="SECONDS",
+        min=1,
+        help="With --topic: continue until stopped, and add what is new every so many seconds.",
+        show_default=False,
+    ),
+]
 _Merge: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -102,16 +112,7 @@ def export(
             "the last export into this folder.",
         ),
     ] = False,
-    follow: Annotated[
-        float | None,
-        typer.Option(
-            "--follow",
-            metavar="SECONDS",
-            min=1,
-            help="With --topic: continue until stopped, and add what is new every so many seconds.",
-            show_default=False,
-        ),
-    ] = None,
+    follow: _Follow = None,
     merge: _Merge = False,
     replace: _Replace = False,
     even_if_less: _EvenIfLess = False,

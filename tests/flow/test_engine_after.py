@@ -47,7 +47,7 @@ def test_each_response_is_found_among_the_messages(
     assert begins == sorted(set(begins), key=lambda each: each or 0)
     assert all(everything[each].role == "assistant" for each in begins if each is not None)
     other = log.turns[0]._replace(used=1)
-    unknown = type(log)(log.session_id, "main", None, {}, (other,), log.between[:2], 0)
+    unknown = type(log)(log.session_id, "main", None, {}, (other,), log.between[:2])
     assert answers_of(unknown, everything) == [None]
     assert EngineAfter(unknown, everything, Strategy("default"))(0, 100_000) is None
 
