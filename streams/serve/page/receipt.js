@@ -67,7 +67,7 @@ export function preview(summary) {
 
 function factsOf(receipt, profit) {
   return [
-    ["Trigger", triggerWords(receipt)],
+    ["Trigger", triggerAndReason(receipt)],
     ["Before", sized(receipt.tokens_before, BEFORE_SOURCES[receipt.tokens_before_source])],
     ["After", sized(receipt.tokens_after, receipt.tokens_after_source === null ? null : "of the next response")],
     ["Writing the summary", withMoney(costWords(receipt), profit?.summary)],
@@ -83,7 +83,7 @@ function factsOf(receipt, profit) {
   ].filter(([, words]) => words !== null);
 }
 
-function triggerWords({ trigger, reason }) {
+function triggerAndReason({ trigger, reason }) {
   return reason === null ? triggerWords(trigger) : `${triggerWords(trigger)}: ${errorWords(reason)}`;
 }
 

@@ -7,7 +7,7 @@ import pytest
 from schemas.records import (
     ContextReading,
 )
-from streams.core.derivation.rules_config import Rules
+from streams.core.derivation.rules_config import RULES_VERSION, Rules, version_of
 from tests.core.given import (
     CATALOG,
     MODEL,
@@ -54,6 +54,7 @@ def test_envelope_rules_change_with_the_configuration() -> None:
         Rules(CATALOG, default_window=5),
     ]
     assert len({RULES.tag, *(rules.tag for rules in others)}) == 4
+    assert {version_of(rules.tag) for rules in (RULES, *others)} == {RULES_VERSION}
     assert Rules(CATALOG).tag == RULES.tag
 
 

@@ -59,3 +59,14 @@ def test_other_responses_under_the_same_ids_are_no_copies() -> None:
     longer = tuple(turn._replace(used=turn.used + 1) for turn in other.turns)
     logs = [one, replace(other, turns=longer)]
     assert without_copies(logs) == logs
+
+
+def test_responses_without_a_time_are_no_copies_of_those_with_one() -> None:
+    untimed = session("b", 20_000)
+    turns = tuple(turn._replace(time_ms=None, response_id="r0") for turn in untimed.turns)
+    logs = [session("a", 20_000), session("c"), replace(untimed, turns=turns)]
+    assert figures(without_copies(logs)) == {
+        "c": ([80_000, 90_000], 1),
+        "a": ([20_000], 0),
+        "b": ([80_000, 90_000, 20_000], 1),
+    }
