@@ -1,7 +1,7 @@
 """`contextgauge export`: records as files of tables, from transcripts or from Kafka."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from contextgauge.clock import SystemClock
-from contextgauge.errors import ConfigError, RetryError
+from contextgauge.errors import ConfigError, RetryError, StopError
 from schemas.topics import CONTEXT_EVENTS
 from streams import wiring
 from streams.cli.exits import Exit
@@ -191,6 +191,9 @@ def _export_transcripts(
         replayed = read_transcripts(sources, made)
         if not made.uncommitted:
             show_warning(str(replayed.no_session()))
+        is_whole = not (left_out.count or replayed.unreadable)
+        if replace and not is_whole:
+            raise StopError("nothing was replaced, since not all could be read")
         if replace:
             made.commit_instead()
         else:
@@ -200,7 +203,7 @@ def _export_transcripts(
     _say_done(made)
     if update is not None:
         _say_kept(update)
-    if left_out.count or replayed.unreadable:
+    if not is_whole:
         raise typer.Exit(Exit.STOPPED)
 
 
@@ -264,14 +267,20 @@ def _say_done(made: Export) -> None:
 
 def _say_kept(update: Update) -> None:
     if update.gone:
-        say(
-            f"kept {count(update.kept, 'record')} of {count(len(update.gone), 'session')} that "
-            "these paths do not have (--replace leaves them out)"
-        )
+        say(f"kept {count(update.kept, 'record')} of {count(len(update.gone), 'other session')}")
     if update.held:
-        first, *others = sorted({session for session, _ in update.held})
-        more = f" and {count(len(others), 'other session')}" if others else ""
         show_warning(
-            f"{safe(first)}{more}: less is here than what was exported, which stays. To have what "
-            "is here, export it with --even-if-less"
+            f"{_sessions_of(update.held)}: less is here than what was exported, which stays. To "
+            "have what is here, export it with --even-if-less"
         )
+    if update.shorter:
+        show_warning(
+            f"{_sessions_of(update.shorter)}: fewer responses or compactions are here than were "
+            "exported, and more of something else: what is here has replaced what was exported"
+        )
+
+
+def _sessions_of(chains: Iterable[tuple[str, str]]) -> str:
+    first, *others = sorted({session for session, _ in chains})
+    more = f" and {count(len(others), 'other session')}" if others else ""
+    return f"{safe(first)}{more}"

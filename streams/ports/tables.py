@@ -47,6 +47,13 @@ class RowFilter(NamedTuple):
     keeps: Callable[[tuple[Any, ...]], bool]
 
 
+class RowMark(NamedTuple):
+    """A column of truth values that is set to true in some rows."""
+
+    column: str
+    rows: RowFilter
+
+
 class TableWriter(Protocol):
     """A file that is being written. Nothing reads it before `close` has returned."""
 
@@ -91,6 +98,7 @@ class TableFolder(Protocol):
         kind: str,
         *,
         where: RowFilter | None = None,
+        mark: RowMark | None = None,
     ) -> int:
         """Write the rows of files of a folder, in this order, to one file; return how many."""
 

@@ -2,10 +2,12 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from rich.console import Console
 
 from streams.cli.export import export
@@ -108,7 +110,7 @@ def test_an_export_keeps_sessions_whose_transcripts_were_deleted(
     deleted.unlink()
     again = command("export", str(projects), "--to", str(tables))
     assert again.returncode == 0
-    assert "that these paths do not have (--replace leaves them out)" in again.stdout + again.stderr
+    assert re.search(r"kept \d+ records of 1 other session\n", again.stdout + again.stderr)
     assert answered(command, "totals", tables) == total
     exported(command, projects, tables, "--replace")
     assert answered(command, "totals", tables) == answered(command, "totals", projects) != total
@@ -149,3 +151,17 @@ def test_sessions_of_every_runtime_are_exported_as_they_are_after_they_grew(
         rows = answered(command, sql, tables)
         assert rows
         assert rows == answered(command, sql, home)
+
+
+def test_nothing_is_replaced_by_what_could_not_be_read(command: Command, tmp_path: Path) -> None:
+    tables, projects = tmp_path / "tables", write_sample(tmp_path / "projects")
+    exported(command, projects, tables)
+    total = answered(command, "totals", tables)
+    damaged = min(projects.rglob("*.jsonl"))
+    content = zstandard.ZstdCompressor().compress(damaged.read_bytes())
+    damaged.rename(damaged.with_suffix(".jsonl.zst")).write_bytes(content[:30])
+    done = command("export", str(projects), "--to", str(tables), "--replace")
+    assert (done.returncode, "nothing was replaced" in done.stderr) == (1, True)
+    assert answered(command, "totals", tables) == total
+    assert command("export", str(projects), "--to", str(tables)).returncode == 1
+    assert answered(command, "totals", tables) == total

@@ -9,6 +9,7 @@ import pytest
 
 from schemas.records import CompactBoundary, Record
 from streams.edge.tables.folder import ArrowFolder
+from streams.flow.export.checkpoint import committed_files
 from streams.flow.export.export import Export
 from streams.flow.export.retained import Update
 from streams.ports.tables import TableFormat
@@ -100,7 +101,6 @@ def changed(records: Sequence[Record], **fields: object) -> list[Record]:
 
 FORMER = session("one", main=3)
 READING, *_, BOUNDARY = FORMER
-COPIED = [replace(READING, data=replace(READING.data, inherited=True)), *FORMER[1:]]
 COMPACTED = [*FORMER[2:], replace(BOUNDARY, id="another")]
 assert isinstance(BOUNDARY.data, CompactBoundary)
 COSTLY = [
@@ -117,17 +117,16 @@ COSTLY = [
         (COSTLY, FORMER, True),
         (COSTLY, [*FORMER, replace(READING, id="later")], False),
         (FORMER, changed(FORMER[1:], rules="1-other"), True),
-        (FORMER, changed(FORMER[1:], rules="2-test"), False),
+        (FORMER, changed(FORMER[1:], rules="2-test"), True),
+        (FORMER, changed(FORMER, rules="2-test"), False),
         (FORMER, [replace(each, id=f"{each.id}-again") for each in FORMER], False),
         (changed(FORMER, time_ms=None), FORMER, False),
         (FORMER, COMPACTED, False),
-        (COPIED, [*FORMER, replace(READING, id="later")], True),
     ],
     ids=[
         *("cut off", "without its compaction", "without its cost", "without its cost, but longer"),
-        *("cut off, other settings", "cut off, other rules"),
+        *("cut off, other settings", "cut off, other rules", "other rules"),
         *("lines written again", "times known later", "shorter, compacted again"),
-        "copies of a session that is gone",
     ],
 )
 def test_what_was_exported_stays_where_there_is_less_now(
@@ -143,6 +142,46 @@ def test_what_was_exported_stays_where_there_is_less_now(
         export.add((record, None) for record in latter)
         assert export.commit_update(even_if_less=True).held == set()
     assert committed_ids(tmp_path) == ids(latter, other)
+
+
+def test_a_copy_stays_one_when_the_origin_that_shows_it_is_gone(tmp_path: Path) -> None:
+    copied = [replace(each, data=replace(each.data, inherited=True)) for each in FORMER[:2]]
+    made_again(tmp_path, [*copied, *FORMER[2:]], session("origin"))
+    grown = [*FORMER, History("one", sequence=9).reading(12_000)]
+    update = made_again(tmp_path, grown, session("other"))
+    assert (update.held, update.shorter) == (set(), set())
+    assert committed_ids(tmp_path) == ids(grown, session("origin"), session("other"))
+    folder = ArrowFolder(str(tmp_path), "parquet")
+    tables = committed_files(folder)
+    assert tables is not None
+    inherited = [
+        id_
+        for (kind, _), files in tables.files.items()
+        for file in files
+        for id_, is_copy in folder.values(file.path, kind, ("id", "inherited"))
+        if is_copy
+    ]
+    assert sorted(inherited) == ids(copied)
+
+
+def test_a_session_of_which_only_a_subagents_file_is_left_keeps_its_main_chain(
+    tmp_path: Path,
+) -> None:
+    *main, side = session("one", main=3, side=1)
+    info = History("one", sequence=20).info(cwd="/a")
+    made_again(tmp_path, [info, *main, side])
+    for even_if_less in (False, True):
+        with Export(ArrowFolder(str(tmp_path), "parquet"), "parquet", "paths") as export:
+            export.add([(replace(info, id="again", rules="2-test"), None), (side, None)])
+            update = export.commit_update(even_if_less=even_if_less)
+        assert (update.held, update.empty) == (set(), {("one", "main")})
+        assert committed_ids(tmp_path) == ids([info], main, [side])
+
+
+def test_what_became_shorter_but_has_more_is_reported(tmp_path: Path) -> None:
+    made_again(tmp_path, FORMER)
+    update = made_again(tmp_path, COMPACTED)
+    assert update.shorter == {("one", "main")}
 
 
 @pytest.mark.extended

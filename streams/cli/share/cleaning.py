@@ -18,12 +18,16 @@ _HEX: Final = r"[0-9A-Fa-f]"
 _GROUPS: Final = rf"{_HEX}{{1,4}}(?::{_HEX}{{1,4}})"
 
 _IPV6: Final = (
-    rf"(?:(?<![\w:.])|{AFTER_ESCAPE})"
+    rf"(?:(?<![\w:.])|(?<=[A-Za-z0-9]:)(?={_HEX}{{4}}:)|{AFTER_ESCAPE})"
     rf"(?=[A-Fa-f:]{{0,38}}[0-9])(?=(?:{_HEX}{{0,2}}:){{0,7}}{_HEX}{{3}})"  # not `[1::2]`
-    rf"(?:{_GROUPS}{{7}}|(?:{_GROUPS}{{0,5}})?::(?:{_GROUPS}{{0,5}})?)(?![\w:]|\.[0-9])"
+    rf"(?:{_GROUPS}{{7}}|(?:{_GROUPS}{{0,5}})?::(?:{_GROUPS}{{0,5}})?)"
+    r"(?:\.[0-9]{1,5})?(?!\w|:[\w:]|\.[0-9])"  # with a port, as tcpdump has it
 )
 
-_MAC: Final = rf"(?:(?<![\w:-])|{AFTER_ESCAPE})(?:{_HEX}{{2}}[:-]){{5}}{_HEX}{{2}}(?![\w:-])"
+_MAC: Final = (
+    rf"(?:(?<![\w:-])|(?<=[A-Za-z]:)|{AFTER_ESCAPE})"
+    rf"(?:{_HEX}{{1,2}}(?:[:-]{_HEX}{{1,2}}){{5}}(?![\w:-])|{_HEX}{{4}}(?:\.{_HEX}{{4}}){{2}}(?![\w.]))"
+)
 
 _ADDRESS: Final = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'`<>()\[\]{}\\]{1,2000}"

@@ -20,6 +20,7 @@ from streams.edge.tables.schema import batch_of
 from streams.ports.tables import (
     OWN_FOLDER,
     RowFilter,
+    RowMark,
     TableFile,
     TableFolder,
     TableFormat,
@@ -108,13 +109,14 @@ class ArrowFolder:
         kind: str,
         *,
         where: RowFilter | None = None,
+        mark: RowMark | None = None,
     ) -> int:
         writer = self.writer(target, kind)
         rows = 0
         for path in paths:
             for batch in source.batches(path, kind):
                 some = batch if where is None else _filtered(batch, where)
-                writer.add_batch(some)
+                writer.add_batch(some if mark is None else _marked(some, mark))
                 rows += some.num_rows
         writer.close()
         return rows
@@ -214,3 +216,10 @@ def _rows(batch: Any, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 def _filtered(batch: Any, where: RowFilter) -> Any:
     kept = [where.keeps(row) for row in _rows(batch, where.columns)]
     return batch.filter(pa.array(kept, pa.bool_()))
+
+
+def _marked(batch: Any, mark: RowMark) -> Any:
+    place = batch.schema.get_field_index(mark.column)
+    rows = zip(_rows(batch, mark.rows.columns), batch[mark.column].to_pylist(), strict=True)
+    values = [mark.rows.keeps(row) or value for row, value in rows]
+    return batch.set_column(place, batch.schema.field(place), pa.array(values, pa.bool_()))

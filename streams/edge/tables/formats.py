@@ -57,7 +57,7 @@ def batches_of(
         batches = iter(
             pyarrow_json.open_json(
                 source,
-                read_options=pyarrow_json.ReadOptions(block_size=_BLOCK_BYTES),
+                read_options=pyarrow_json.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
                 parse_options=pyarrow_json.ParseOptions(explicit_schema=schema),
             )
         )
@@ -117,7 +117,7 @@ def _csv_batches(source: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         timestamp_parsers=[csv.ISO8601, "%Y-%m-%d %H:%M:%S.%fZ"],
     )
     parsing = csv.ParseOptions(newlines_in_values=True)
-    reading = csv.ReadOptions(block_size=_BLOCK_BYTES)
+    reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
     for batch in csv.open_csv(
         source, read_options=reading, convert_options=options, parse_options=parsing
     ):

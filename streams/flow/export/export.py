@@ -18,7 +18,13 @@ from streams.flow.export.checkpoint import (
     table_path,
     write_checkpoint,
 )
-from streams.flow.export.retained import ChainCounts, ExportUpdate, Update, WrittenFile
+from streams.flow.export.retained import (
+    SMALL_BYTES,
+    ChainCounts,
+    ExportUpdate,
+    Update,
+    WrittenFile,
+)
 from streams.ports.tables import (
     OWN_FOLDER,
     CommittedFiles,
@@ -34,9 +40,6 @@ NO_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
 
 MOST_ROWS: Final = 50_000
 """Rows in memory: some 100 MB of Python objects."""
-
-_SMALL_BYTES: Final = 32 * 1024 * 1024
-"""A smaller file is worth merging: engines read files of 100 MB and more best."""
 
 _MERGED_BYTES: Final = 256 * 1024 * 1024
 """About so much goes into one merged file."""
@@ -187,7 +190,7 @@ class Export:
         """
         fewer = 0
         for place, files in self._tables().items():
-            small = [each for each in files if each.size < _SMALL_BYTES]
+            small = [each for each in files if each.size < SMALL_BYTES]
             if len(small) <= more_than:
                 continue
             merged: list[str] = []
