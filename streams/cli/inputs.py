@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from contextgauge.errors import ConfigError, StopError
@@ -42,12 +42,14 @@ def is_path(text: str) -> bool:
     return os.path.exists(text)  # noqa: PTH110 -- False for what no file can be named, where Path raises
 
 
-def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[InputSource]:
+def sources_of(paths: Collection[str], failed: Failed = files.refuse) -> list[InputSource]:
     """Return what the paths stand for, in reading order: a session's transcript, for the session.
 
     So its subagents' transcripts are read too. `failed` gets what cannot be read; by default it
     is a ConfigError, as is a path that holds no transcripts.
     """
+    if "" in paths:
+        raise ConfigError("an empty path: name a file or a folder")
     unsupported: Counter[str] = Counter()
     whole = dict.fromkeys(session_folder(path) or expanded(path) for path in paths)
     sources = files.expand(whole, failed, unsupported)
@@ -57,7 +59,7 @@ def sources_of(paths: Iterable[str], failed: Failed = files.refuse) -> list[Inpu
     return sources
 
 
-def named_or_own(paths: Iterable[str], failed: Failed) -> list[InputSource]:
+def named_or_own(paths: Collection[str], failed: Failed) -> list[InputSource]:
     """Return the transcripts of paths; without any, those of this machine's runtimes, if any.
 
     In reading order; see `sources_of`. `failed` gets what cannot be read, which is left out.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contextgauge.pricing import price_of
-from schemas.records import Record, ReportedReceipt, UserTurn
+from schemas.records import Record, ReportedReceipt, ToolUse, UserTurn
 from streams.core.costs import session_costs
 from tests.edge.tables_kit import Session, asked, changed, engine_of
 
@@ -93,29 +93,44 @@ def test_what_a_fork_shares_counts_for_its_origin(
     assert sizes[fork]["used_tokens"] == 22_000
 
 
-def _with_history(name: str, *, of: str = "first", own: int = 0) -> list[Record]:
+def _with_history(
+    name: str, *, of: str = "first", own: int = 0, is_compacted: bool = True
+) -> list[Record]:
     """Return a session that begins with another one's history, and its own responses after it."""
     session = Session(name)
     turn = UserTurn(**session.common(), characters=40, tokens_estimated=10)
+    call = ToolUse(
+        **session.common(),
+        part="call",
+        use_id=f"{of}-call",
+        tool="Read",
+        bytes=1,
+        tokens_estimated=1,
+    )
     records = [
         session.record(turn),
         session.response(90_000, f"{of}-1"),
         session.start(),
         session.failed(),
         session.response(91_000, f"{of}-2"),
-        session.compacted(),
     ]
+    records.append(session.record(call, at=session.at))  # of the same message
+    if is_compacted:
+        records.append(session.compacted())
     for number in range(own):
         records.append(session.record(turn, at=600 + 10 * number))
         records.append(session.response(20_000 + number, f"{name}-own-{number}"))
     return records if not own else [*records, session.compacted()]
 
 
-def test_a_copied_history_counts_once_with_all_that_happened_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_compacted", [True, False])
+def test_a_copied_history_counts_once_with_all_that_happened_in_it(
+    tmp_path: Path, *, is_compacted: bool
+) -> None:
     sessions = [
-        _with_history("z", own=2),
-        _with_history("a", own=1),
-        _with_history("b", own=0),
+        _with_history("z", own=2, is_compacted=is_compacted),
+        _with_history("a", own=1, is_compacted=is_compacted),
+        _with_history("b", own=0, is_compacted=is_compacted),
         _with_history("other", of="other"),  # at the same times, as it happens
     ]
     engine = engine_of((each for records in sessions for each in records), tmp_path)
@@ -126,7 +141,10 @@ def test_a_copied_history_counts_once_with_all_that_happened_in_it(tmp_path: Pat
         )
     }
     # The session that was left for its forks has nothing of its own: it is their origin.
-    assert rows == {"a": (1, 1, 0), "b": (2, 1, 1), "other": (2, 1, 1), "z": (2, 1, 0)}
+    origin = (2, int(is_compacted), 1)
+    assert rows == {"a": (1, 1, 0), "b": origin, "other": (2, 1, 1), "z": (2, 1, 0)}
+    calls = asked(engine, "SELECT session_id, use_id FROM tools ORDER BY session_id")
+    assert [each["session_id"] for each in calls] == ["b", "other"]
     turns = asked(engine, "SELECT session_id, count(*) AS n FROM user_turns GROUP BY session_id")
     assert {each["session_id"]: each["n"] for each in turns} == {"a": 1, "b": 1, "other": 1, "z": 2}
 

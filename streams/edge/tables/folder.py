@@ -33,10 +33,12 @@ _TOKEN = f"{OWN_FOLDER}/writer"
 class ArrowFolder:
     """The folder at a path, or at an address such as `s3://bucket/exports`.
 
-    Raises ConfigError for an address that PyArrow does not know.
+    Raises ConfigError for an address that PyArrow does not know, and for an empty one.
     """
 
     def __init__(self, place: str, table_format: TableFormat) -> None:
+        if not place:
+            raise ConfigError("an empty name of a folder: name one, or an address")
         self.place = place
         self._format = table_format
         if "://" not in place:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import duckdb
+import numpy as np  # noqa: F401 -- which DuckDB needs for functions, and does not name where it lacks
 from duckdb import func, sqltypes
 
 from contextgauge.pricing import Price, Rates

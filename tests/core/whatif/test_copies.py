@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from streams.core.whatif.copies import without_copies
-from streams.core.whatif.turns import ChainLog, RecordedCompaction
+from streams.core.whatif.turns import Between, ChainLog, RecordedCompaction
 from tests.core.whatif.whatif_kit import MANUAL, compaction, log_of
 
 SHARED = (80_000, 90_000, compaction(90_000, MANUAL)._replace(time_ms=2_500))
@@ -70,3 +70,18 @@ def test_responses_without_a_time_are_no_copies_of_those_with_one() -> None:
         "a": ([20_000], 0),
         "b": ([80_000, 90_000, 20_000], 1),
     }
+
+
+def test_a_response_is_of_one_chain_of_a_session_too() -> None:
+    log = session("a", 20_000)
+    logs = [log, replace(log, chain="agent:x")]
+    assert without_copies(logs) == [log]
+
+
+def test_a_compaction_at_the_time_of_an_unrelated_one_stays() -> None:
+    origin, fork = session("a", 20_000), later(session("b", 30_000), 10**9)
+    own = fork.between[2].compactions[0]._replace(time_ms=9_000)
+    fork = replace(fork, between=(*fork.between[:2], Between((own,)), *fork.between[3:]))
+    other = session("c", shared=0)
+    others = replace(other, between=(*other.between[:2], Between((own,))))
+    assert figures(without_copies([origin, fork, others]))["b"] == ([30_000], 1)

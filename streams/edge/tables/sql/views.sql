@@ -124,46 +124,80 @@ FROM own
 WHERE NOT EXISTS (SELECT 1 FROM repeated_readings AS repeated WHERE repeated.id = own.id);
 
 -- How far a chain is a copy of another session's, without anything that reports it: up to its last
--- response that is a copy, and to a compaction after that and before its own first response, which the
--- other session has too.
+-- response that is a copy, with what came of that message, and to a compaction after it and before its
+-- own first response, which the session has too that it copied.
 CREATE OR REPLACE VIEW copied_history AS
-WITH own AS (
+WITH copies AS (
+    SELECT copy.session_id, copy.chain, copy.sequence, copy."time", coalesce(copy.response_id, copy.id) AS response
+    FROM context_reading AS copy
+    JOIN repeated_readings AS repeated ON repeated.id = copy.id AND repeated.is_copy
+),
+own AS (
     SELECT session_id, chain, min(sequence) AS first_sequence
     FROM readings
     GROUP BY session_id, chain
 ),
 copied AS (
     SELECT
-        copy.session_id,
-        copy.chain,
+        copies.session_id,
+        copies.chain,
         own.first_sequence,
-        max(copy.sequence) AS last_sequence
-    FROM context_reading AS copy
-    JOIN repeated_readings AS repeated ON repeated.id = copy.id AND repeated.is_copy
-    LEFT JOIN own ON own.session_id = copy.session_id AND own.chain = copy.chain
-    WHERE own.first_sequence IS NULL OR copy.sequence < own.first_sequence
-    GROUP BY copy.session_id, copy.chain, own.first_sequence
+        max(copies.sequence) AS last_sequence,
+        max(copies."time") AS last_time
+    FROM copies
+    LEFT JOIN own ON own.session_id = copies.session_id AND own.chain = copies.chain
+    WHERE own.first_sequence IS NULL OR copies.sequence < own.first_sequence
+    GROUP BY copies.session_id, copies.chain, own.first_sequence
+),
+families AS (
+    SELECT DISTINCT copies.session_id, other.session_id AS other_id
+    FROM copies
+    JOIN context_reading AS other
+        ON coalesce(other.response_id, other.id) = copies.response
+        AND other."time" IS NOT DISTINCT FROM copies."time"
+        AND other.session_id <> copies.session_id
 ),
 shared AS (
     SELECT boundary.session_id, boundary.chain, boundary.sequence
     FROM compact_boundary AS boundary
+    JOIN families ON families.session_id = boundary.session_id
     JOIN compact_boundary AS other
-        ON other."time" = boundary."time"
+        ON other.session_id = families.other_id
         AND other.chain = boundary.chain
+        AND other."time" = boundary."time"
         AND other.pre_tokens IS NOT DISTINCT FROM boundary.pre_tokens
-        AND other.session_id <> boundary.session_id
+),
+around AS (
+    SELECT session_id, chain, sequence, "time" FROM context_warning
+    UNION ALL
+    SELECT session_id, chain, sequence, "time" FROM context_exhausted
+    UNION ALL
+    SELECT session_id, chain, sequence, "time" FROM tool_use
+),
+ends AS (
+    SELECT copied.session_id, copied.chain, copied.last_sequence AS sequence
+    FROM copied
+    UNION ALL
+    SELECT copied.session_id, copied.chain, shared.sequence
+    FROM copied
+    JOIN shared
+        ON shared.session_id = copied.session_id
+        AND shared.chain = copied.chain
+        AND shared.sequence > copied.last_sequence
+        AND (copied.first_sequence IS NULL OR shared.sequence < copied.first_sequence)
+    UNION ALL
+    SELECT copied.session_id, copied.chain, around.sequence
+    FROM copied
+    JOIN around
+        ON around.session_id = copied.session_id
+        AND around.chain = copied.chain
+        AND around.sequence > copied.last_sequence
+        AND around."time" <= copied.last_time
+        AND (copied.first_sequence IS NULL OR around.sequence < copied.first_sequence)
 )
-SELECT
-    copied.session_id,
-    copied.chain,
-    coalesce(max(shared.sequence), copied.last_sequence) AS last_sequence
-FROM copied
-LEFT JOIN shared
-    ON shared.session_id = copied.session_id
-    AND shared.chain = copied.chain
-    AND shared.sequence > copied.last_sequence
-    AND (copied.first_sequence IS NULL OR shared.sequence < copied.first_sequence)
-GROUP BY copied.session_id, copied.chain, copied.last_sequence;
+SELECT session_id, chain, max(sequence) AS last_sequence
+FROM ends
+GROUP BY session_id, chain;
 
 CREATE OR REPLACE VIEW inherited_readings AS
 SELECT id, session_id, chain, sequence, "time", model, used_tokens
@@ -551,6 +585,7 @@ SELECT
     tokens_estimated
 FROM user_turn AS turn
 WHERE inherited IS NOT TRUE
+AND chain = 'main'
 AND NOT EXISTS (
     SELECT 1 FROM copied_history AS copied
     WHERE copied.session_id = turn.session_id
