@@ -16,8 +16,7 @@ def needs(command: str, extra: str, packages: frozenset[str]) -> Iterator[None]:
             raise
         raise ConfigError(
             f"`contextgauge {command}` needs packages that are not installed: install "
-            f"'contextgauge[pipeline,{extra}]', the same way as contextgauge, or in a clone run "
-            "`make setup`"
+            f"'contextgauge[pipeline,{extra}]', the same way as contextgauge"
         ) from None
 
 

@@ -8,7 +8,7 @@ from contextgauge.records import (
     ContextReading,
 )
 from streams.cli.pages.values import day
-from tests.cli.report_costs import by_day, by_model, calls_of, profits
+from tests.cli.report_costs import by_day, by_model, calls_of, in_all, profits
 from tests.cli.report_facts import (
     MINUTE_MS,
     RecordFacts,
@@ -24,6 +24,9 @@ from tests.cli.report_facts import (
 
 class ContextAnswers(RecordFacts):
     """Answers about contexts and money."""
+
+    def total_cost(self) -> list[Row]:
+        return [in_all(calls_of(self.own, self.outputs()))]
 
     def cost_by_day(self) -> list[Row]:
         return by_day(calls_of(self.own, self.outputs()), day_of)

@@ -103,6 +103,15 @@ def _sums(group: Sequence[PricedRecord]) -> Row:
     )
 
 
+def in_all(calls: Sequence[PricedRecord]) -> Row:
+    """Return the calls and their cost, the summaries among them, and what has no price."""
+    summaries = [each for each in calls if isinstance(each.record.data, CompactBoundary)]
+    priced = [each.cost.amount for each in summaries if each.cost is not None]
+    number, *_, cost, unpriced, is_complete = _sums(calls)
+    of_summaries = sum(priced) if priced else None
+    return (number, cost, len(summaries), of_summaries, unpriced, is_complete)
+
+
 def by_day(calls: Sequence[PricedRecord], day_of: Callable[[Record], str | None]) -> list[Row]:
     groups = _grouped(calls, lambda each: day_of(each.record))
     return [(day, *_sums(group)) for day, group in groups.items()]

@@ -144,7 +144,7 @@ def test_a_sessions_messages_are_kept_no_longer_than_its_file_is_read(
 def test_one_session_of_a_folder(command: Command, transcripts: Path) -> None:
     done = command("autopsy", "--json", str(transcripts), "--session", "verb")
     assert [each["session_id"] for each in json.loads(done.stdout)["sessions"]] == ["verbatim"]
-    for wanted, error in (("nobody", "no session begins"), ("", "sessions begin")):
+    for wanted, error in (("nobody", "no session begins"), ("", "an empty name")):
         done = command("autopsy", str(transcripts), "--session", wanted)
         assert done.returncode == 1
         assert error in done.stderr

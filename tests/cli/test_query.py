@@ -311,8 +311,11 @@ def test_ids_stay_text_for_readers_that_guess_types(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--to", "x"], "name what to export"),
-        (["y", "--topic", "--to", "x"], "name what to export"),
+        (["y", "--topic", "--to", "x"], "name no paths with it"),
+        (["--topic", "--replace", "--to", "x"], "--replace is for transcripts"),
+        (["y", "--replace", "--even-if-less", "--to", "x"], "leave out --even-if-less"),
+        (["", "--to", "x"], "an empty name"),
+        (["y", "--to", ""], "an empty name"),
         (["y", "--follow", "5", "--to", "x"], "--follow is for --topic"),
         (["y", "--to", "gopher://x/y"], "gopher://x/y"),
     ],
