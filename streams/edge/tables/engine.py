@@ -12,7 +12,7 @@ from contextgauge.pricing import price_of
 from streams.codec.columns import tables as kinds
 from streams.core.costs import PriceLookup
 from streams.edge.tables.folder import ArrowFolder
-from streams.edge.tables.questions import views_sql
+from streams.edge.tables.questions import COMPUTED_FIRST, views_sql
 from streams.edge.tables.rates import add_rates
 from streams.edge.tables.schema import schema_of
 from streams.ports.tables import CommittedFiles
@@ -75,8 +75,7 @@ class SqlEngine:
         for macro in _OF_SPARK:
             self._connection.execute(f"CREATE MACRO {macro}")
         self._connection.execute(views_sql())
-        # Few or none, which each use of the other views would look for again.
-        self.keep(("repeated_readings", "copied_history"))
+        self.keep(COMPUTED_FIRST)
 
     def answer(self, sql: str) -> SqlAnswer:
         """Run one statement that gives rows. Raises ConfigError for one that is wrong."""

@@ -22,6 +22,10 @@ VIEWS: Final = (
 )
 """What questions are asked of; `contextgauge query NAME` shows one whole."""
 
+COMPUTED_FIRST: Final = ("repeated_readings", "copied_history")
+"""Views with few rows or none that most others use: an engine that computes each use of a view
+again had better keep them as tables, in this order."""
+
 
 class Question(NamedTuple):
     """A named query and what it answers."""
