@@ -122,7 +122,7 @@ chaos-compiled: compile $(KAFKA_CLASSES)  ## The same faults, on workers of the 
 	@export PYTHONPATH="$(CURDIR)/$(COMPILED):$(CURDIR)" PYTHONSAFEPATH=1; \
 	$(BIN)/python -c 'from streams.cli import build; assert build.is_compiled()' && $(BIN)/python $(CHAOS)
 
-test-shared: setup  ## Run the tests that read the real captures in ../shared, where they are.
+test-shared: compiled  ## Run the tests that read the real captures in ../shared, where they are.
 	$(BIN)/python -m pytest -m shared
 	@test ! -e $(COMPILED)/.done || CHECK_COMPILED=1 $(BIN)/python -m pytest -m shared \
 		-o pythonpath="$(COMPILED) ." $(CORE_TESTS) tests/codec $(LIBRARY_TESTS)
