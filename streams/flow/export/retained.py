@@ -131,11 +131,11 @@ class ExportUpdate:
                 update.shorter.add(key)
             if is_same and counts[_INHERITED] < former[_INHERITED]:
                 uninherited.add(key)
-        copies = self._inherited(uninherited)
+        copies, staying = self._inherited(uninherited), update.held | update.empty
         for file in written:
-            self._add(update, file, copies)
+            self._add(update, file, staying, uninherited, copies)
         for (kind, date), files in self.former.items():
-            self._keep(update, kind, date, files)
+            self._keep(update, kind, date, files, staying)
         return update
 
     def _counted(self) -> ChainCounts:
@@ -150,42 +150,54 @@ class ExportUpdate:
                         counts.add(kind, row, columns)
         return counts
 
-    def _inherited(self, chains: set[ChainKey]) -> Mapping[str, ChainKey]:
+    def _inherited(self, chains: set[ChainKey]) -> set[str]:
         """Return the ids of former rows of some chains that are inherited.
 
         A copy stays one when its origin is gone, which alone may have shown that it is.
         """
         columns = (*_CHAIN, "id", _INHERITED)
         return {
-            id_: (session, chain)
+            id_
             for (kind, _), files in self.former.items()
             for file in (files if chains else ())
             for session, chain, id_, inherited in self.folder.values(file.path, kind, columns)
             if inherited and (session, chain) in chains
         }
 
-    def _add(self, update: Update, file: WrittenFile, copies: Mapping[str, ChainKey]) -> None:
-        """Take a new file, without the rows that are held back."""
-        kept = update.held | update.empty
-        counts = self._chains(file.path, file.kind) if kept or copies else Counter()
-        held = counts.keys() & kept
+    def _add(
+        self,
+        update: Update,
+        file: WrittenFile,
+        staying: set[ChainKey],
+        uninherited: set[ChainKey],
+        copies: set[str],
+    ) -> None:
+        """Take a new file, without rows of chains whose former ones stay; mark copies."""
+        counts = self._chains(file.path, file.kind) if staying or copies else Counter()
+        held = counts.keys() & staying
         update.rows -= sum(counts[key] for key in held)
         if held and len(held) == len(counts):
             return
-        if held or not counts.keys().isdisjoint(copies.values()):
+        if held or not counts.keys().isdisjoint(uninherited):
             path = self._written([file.path], file.kind, held, copies)
             file = file._replace(path=path)
         update.files.append(file)
 
-    def _keep(self, update: Update, kind: str, date: str, files: Sequence[TableFile]) -> None:
+    def _keep(
+        self,
+        update: Update,
+        kind: str,
+        date: str,
+        files: Sequence[TableFile],
+        staying: set[ChainKey],
+    ) -> None:
         """Keep what is not replaced of a kind and day: where something is, in one file."""
         mixed: list[str] = []
         small: list[str] = []
         replaced: set[ChainKey] = set()
-        kept = update.held | update.empty
         for file in files:
             counts = self._chains(file.path, kind)
-            old = {key for key in counts if key in self.taken and key not in kept}
+            old = {key for key in counts if key in self.taken and key not in staying}
             replaced |= old
             for (session, _), rows in counts.items():
                 if session not in self.taken.sessions:
