@@ -22,7 +22,7 @@ VIEWS: Final = (
 )
 """What questions are asked of; `contextgauge query NAME` shows one whole."""
 
-COMPUTED_FIRST: Final = ("repeated_readings", "copied_history")
+COMPUTED_FIRST: Final = ("repeated_readings", "copied_history", "copied_records")
 """Views with few rows or none that most others use: an engine that computes each use of a view
 again had better keep them as tables, in this order."""
 

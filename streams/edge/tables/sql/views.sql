@@ -199,6 +199,32 @@ SELECT session_id, chain, max(sequence) AS last_sequence
 FROM ends
 GROUP BY session_id, chain;
 
+-- Records of copied histories, which count for the sessions that they were copied of.
+CREATE OR REPLACE VIEW copied_records AS
+WITH events AS (
+    SELECT id, session_id, chain, sequence FROM compact_boundary
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM compaction_failed
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM compaction_start
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM context_exhausted
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM context_reset
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM context_warning
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM tool_use
+    UNION ALL
+    SELECT id, session_id, chain, sequence FROM user_turn
+)
+SELECT events.id
+FROM events
+JOIN copied_history AS copied
+    ON copied.session_id = events.session_id
+    AND copied.chain = events.chain
+    AND copied.last_sequence >= events.sequence;
+
 CREATE OR REPLACE VIEW inherited_readings AS
 SELECT id, session_id, chain, sequence, "time", model, used_tokens
 FROM context_reading
@@ -220,12 +246,7 @@ SELECT
     window_source
 FROM context_warning AS warning
 WHERE inherited IS NOT TRUE
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = warning.session_id
-    AND copied.chain = warning.chain
-    AND copied.last_sequence >= warning.sequence
-);
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = warning.id);
 
 -- One row per successful compaction: the boundary, with what records before and after it add.
 CREATE OR REPLACE VIEW compactions AS
@@ -261,12 +282,7 @@ LEFT JOIN compaction_start AS start ON start.id = boundary.attempt_id
 LEFT JOIN compaction_complete AS complete ON complete.boundary_id = boundary.id
 LEFT JOIN compaction_timing AS timing ON timing.boundary_id = boundary.id
 WHERE boundary.inherited IS NOT TRUE
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = boundary.session_id
-    AND copied.chain = boundary.chain
-    AND copied.last_sequence >= boundary.sequence
-);
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = boundary.id);
 
 -- One row per epoch: what a chain has after `begin_sequence` and before `end_sequence` (null: its end),
 -- with the compactions that begin and end it (null: its first, a reset), the first warning in it from
@@ -282,12 +298,7 @@ WITH begins AS (
     SELECT session_id, chain, sequence, NULL
     FROM context_reset AS reset
     WHERE inherited IS NOT TRUE
-    AND NOT EXISTS (
-        SELECT 1 FROM copied_history AS copied
-        WHERE copied.session_id = reset.session_id
-        AND copied.chain = reset.chain
-        AND copied.last_sequence >= reset.sequence
-    )
+    AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = reset.id)
 ),
 spans AS (
     SELECT
@@ -382,12 +393,7 @@ FROM compaction_start AS start
 LEFT JOIN compact_boundary AS boundary ON boundary.attempt_id = start.id
 LEFT JOIN compaction_failed AS failed ON failed.attempt_id = start.id
 WHERE start.inherited IS NOT TRUE
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = start.session_id
-    AND copied.chain = start.chain
-    AND copied.last_sequence >= start.sequence
-)
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = start.id)
 UNION ALL
 SELECT
     id,
@@ -403,12 +409,7 @@ SELECT
     error
 FROM compaction_failed AS failed
 WHERE attempt_id IS NULL AND inherited IS NOT TRUE
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = failed.session_id
-    AND copied.chain = failed.chain
-    AND copied.last_sequence >= failed.sequence
-);
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = failed.id);
 
 -- One row per compaction: why it was made, what it cost, and what is known of what it kept.
 CREATE OR REPLACE VIEW receipts AS
@@ -566,12 +567,7 @@ LEFT JOIN (
 ) AS result
     ON result.session_id = call.session_id AND result.use_id = call.use_id
 WHERE call.part = 'call' AND call.inherited IS NOT TRUE
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = call.session_id
-    AND copied.chain = call.chain
-    AND copied.last_sequence >= call.sequence
-);
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = call.id);
 
 CREATE OR REPLACE VIEW user_turns AS
 SELECT
@@ -586,9 +582,4 @@ SELECT
 FROM user_turn AS turn
 WHERE inherited IS NOT TRUE
 AND chain = 'main'
-AND NOT EXISTS (
-    SELECT 1 FROM copied_history AS copied
-    WHERE copied.session_id = turn.session_id
-    AND copied.chain = turn.chain
-    AND copied.last_sequence >= turn.sequence
-);
+AND NOT EXISTS (SELECT 1 FROM copied_records AS copied WHERE copied.id = turn.id);
