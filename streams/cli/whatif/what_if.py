@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from contextgauge.errors import ConfigError, StopError
+from contextgauge.errors import StopError
 from streams.cli.exits import Exit
-from streams.cli.inputs import LeftOut, named_or_own
+from streams.cli.inputs import LeftOut
 from streams.cli.screen.lines import quiet_pipe
 from streams.cli.screen.options import AsJson, OwnPaths
 from streams.cli.screen.output import reading, write_json
-from streams.cli.screen.sessions_table import NOTHING_HERE
+from streams.cli.table_sources import transcripts_of
 from streams.cli.whatif.reading import compare
 from streams.cli.whatif.settings_of_options import STRATEGIES, settings_of
 from streams.cli.whatif.tables import show
@@ -94,9 +94,7 @@ def what_if(
     """
     wanted = settings_of(trigger, window, warn, strategy, goal)
     left_out = LeftOut()
-    sources = named_or_own(paths or (), left_out)
-    if not sources:
-        raise ConfigError(NOTHING_HERE)
+    sources = transcripts_of(paths or (), left_out)
     with quiet_pipe():
         with reading():
             answer = compare(sources, wanted)
